@@ -30,8 +30,9 @@ and follow its changes ([operations.md](operations.md#changing-the-configuration
 ```
 
 Actions run in the order given, once a cycle. Plugins are asked in the order of the tiers; earlier ones decide before
-later ones. Unknown names are rejected with their line number, where Volcano ignores them. Names that Volcano knows but
-Pumice does not implement are accepted with a note.
+later ones. Unknown names are rejected with their line number, where Volcano ignores them, and so are plugins and
+actions of Volcano that do not exist here ([volcano-support.md](volcano-support.md)). Flags and arguments without effect
+are accepted with a note.
 
 ## Queue of a job that names none
 
@@ -91,8 +92,8 @@ Their arguments stand in the tiers, beside their flags:
 FLAGS_HEAD = """
 ## Flags
 
-A plugin uses a hook unless its flag says `false`; `enableHierarchy` must be asked for. `enable...` and `enabled...` are
-the same.
+A plugin uses a hook unless its flag says `false`; `enableHierarchy` and `enableJobStarving` must be asked for.
+`enable...` and `enabled...` are the same.
 
 | flag | on | what it allows |
 |---|---|---|

@@ -79,9 +79,14 @@ def test_a_part_that_cannot_be_completed_is_given_back(tmp_path: Path) -> None:
             clock.more = 31.0
             await eventually(lambda: not placed(running)["large"])
             await eventually(lambda: said(running)["Pod", "Evict"] == 2)
-            words = next(e["message"] for e in running.api.list("events") if e["reason"] == "Evict")
+            await eventually(lambda: said(running)["PodGroup", "Evict"] == 2)
+            evictions = [event for event in running.api.list("events") if event["reason"] == "Evict"]
             why = "because the rest of its gang could not start in time"
-            assert words == f"Evicted from node node-000 {why} (action repair-gangs)"
+            assert {(event["involvedObject"]["kind"], event["type"], event["message"]) for event in evictions} == {
+                ("Pod", "Warning", f"Evicted from node node-000 {why} (action repair-gangs)"),
+                ("PodGroup", "Normal", f"Evicted pod large-0 from node node-000 {why}"),
+                ("PodGroup", "Normal", f"Evicted pod large-1 from node node-000 {why}"),
+            }
             assert len(placed(running)["small"]) == 2
 
     live(tmp_path, check, count=1)

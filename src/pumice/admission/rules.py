@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from pumice.admission import queue_admission
 from pumice.admission.cluster_view import ClusterView
+from pumice.admission.effectless_fields import effectless_fields
 from pumice.admission.jobs import job_defaults, job_policies, job_tasks, job_update
 from pumice.admission.queues import queue_defaults, queue_deletion, queue_parent, queue_quotas
 from pumice.admission.queues.queue_change import QueueChange, queue_change
@@ -112,23 +113,26 @@ def validate(request: Request, world: ClusterView) -> list[Refusal]:
 
 def warnings(request: Request, world: ClusterView) -> list[str]:
     """Warnings for the caller of an admitted request."""
-    if request.operation != CREATE:
+    if request.operation == DELETE or _is_leaving(request):
         return []
+    found = list(effectless_fields(request.resource, request.object, request.old))
+    if request.operation != CREATE:
+        return found
     spec, settings = spec_of(request.object), world.settings
     if request.resource == JOBS:
         known = settings.job_plugins
         others = sorted((spec.get("plugins") or {}).keys() - known)
-        return [f"spec.plugins.{name}: has no effect; supported plugins: {', '.join(sorted(known))}" for name in others]
+        found += [
+            f"spec.plugins.{name}: has no effect; supported plugins: {', '.join(sorted(known))}" for name in others
+        ]
     if request.resource == PODS and settings.alone and not spec.get("nodeName"):
         named = spec.get("schedulerName") or ""
         if named not in settings.schedulers:
-            return [
-                (
-                    f"spec.schedulerName: no scheduler named '{named}' runs in this cluster; use "
-                    f"'{settings.default_scheduler}'"
-                )
-            ]
-    return []
+            found.append(
+                f"spec.schedulerName: no scheduler named '{named}' runs in this cluster; use "
+                f"'{settings.default_scheduler}'"
+            )
+    return found
 
 
 def _is_leaving(request: Request) -> bool:

@@ -70,9 +70,14 @@ def phase_of(job: Job, waiting: int = 0) -> JobPhase:
     unfinished = sum(job.unfinished.values())
     if job.tasks and not unfinished and all(task.status.value > TaskStatus.RELEASING for task in job.tasks.values()):
         return JobPhase.COMPLETED
-    minimum = min(job.spec.min_member if job.spec is not None else 1, len(job.tasks))
+    minimum = job.spec.min_member if job.spec is not None else 1
     running = job.running - waiting
     if running and running + job.succeeded >= minimum:
+        return JobPhase.RUNNING
+    # A pod that its owner or a user deletes runs until it is gone. One that we evict does not count: the phase must
+    # tell before the eviction that the gang is no longer complete.
+    terminating = [task for task in job.tasks.values() if task.status is TaskStatus.RELEASING and not task.evicted]
+    if terminating and running + job.succeeded + len(terminating) >= minimum:
         return JobPhase.RUNNING
     if running:
         return JobPhase.UNKNOWN

@@ -193,6 +193,11 @@ class Binder:
             )
             words = f"Evicted from node {decision.node} {why} (action {decision.action})"
             self._recorder.record(subject, "Evict", words, kind="Warning")
+            # The pod's Event goes with the pod; this one shows users of the job what became of it.
+            group_namespace, group = decision.job.split("/")
+            uid = self._cache.uid("podgroups", decision.job)
+            owner = Subject(GROUP_VERSION, "PodGroup", group, group_namespace, uid)
+            self._recorder.record(owner, "Evict", f"Evicted pod {name} from node {decision.node} {why}")
 
     async def _call_evict(self, namespace: str, name: str, uid: str) -> None:
         await self._evictions.take()

@@ -92,6 +92,8 @@ def policy(event=None, action="RestartJob", **more):
     [
         ([policy("PodFailed"), policy("PodEvicted", "AbortJob"), policy(exitCode=3)], ""),
         ([policy(events=["PodFailed", "PodEvicted"])], ""),
+        ([policy(events=["PodEvicted", "PodFailed", "PodEvicted"])], ""),
+        ([policy("PodFailed", events=["PodFailed"])], ""),
         ([policy("*"), policy(exitCode=3)], ""),
         ([policy("PodFailed"), policy(events=["PodEvicted", "PodFailed"])], "Duplicate value: 'PodFailed'"),
         ([policy(exitCode=3), policy(exitCode=3)], "Duplicate value: 3"),
@@ -166,6 +168,28 @@ def test_what_may_change(edit, message):
     verdict = changed(edit)
     assert message in verdict.message
     assert verdict.allowed == (message == "")
+
+
+def test_an_update_scales_a_job_to_zero():
+    def scale(spec):
+        spec["minAvailable"] = spec["tasks"][0]["replicas"] = spec["tasks"][0]["minAvailable"] = 0
+
+    def scale_like_go(spec):  # whose clients leave zeros out
+        del spec["minAvailable"], spec["tasks"][0]["replicas"]
+
+    for edit in (scale, scale_like_go):
+        verdict = changed(edit)
+        assert verdict.allowed, verdict.message
+        assert verdict.object["spec"]["minAvailable"] == verdict.object["spec"]["tasks"][0]["replicas"] == 0
+
+
+def test_an_update_without_a_minimum_keeps_it_within_the_replicas():
+    def shrink(spec):
+        del spec["minAvailable"]
+        spec["tasks"][0]["replicas"] = 2
+
+    assert changed(shrink).object["spec"]["minAvailable"] == 2
+    assert changed(lambda spec: spec.pop("minAvailable")).object["spec"]["minAvailable"] == 3
 
 
 def test_a_job_can_be_changed_whatever_became_of_its_queue():

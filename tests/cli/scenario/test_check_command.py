@@ -55,6 +55,18 @@ def test_unmet_expectations_are_shown_as_a_diff(folder):
     assert done.stderr == ""
 
 
+def test_fields_without_effect_are_noted(tmp_path):
+    group = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: g}\n"
+    spec = "spec: {minMember: 1, networkTopology: {mode: hard}}\n"
+    (tmp_path / "a.yaml").write_text(f"{scenario('near', '{}')}---\n{group}{spec}")
+    done = pumice_command("check", tmp_path / "a.yaml")
+    assert done.stdout == "PASS near\n1 passed, 0 failed\n"
+    assert done.stderr == (
+        f"note: {tmp_path}/a.yaml: PodGroup/g: spec.networkTopology: has no effect; the scheduler knows no network "
+        "topology and places the pods on any nodes that fit\n"
+    )
+
+
 def test_bad_input_does_not_keep_the_others_from_being_checked(folder):
     (folder / "c.yaml").write_text(scenario("bad", "{jbs: {}}"))
     done = pumice_command("check", folder)

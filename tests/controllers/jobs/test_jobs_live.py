@@ -12,6 +12,7 @@ import pytest
 
 from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
+from pumice.config.load import read_config
 from pumice.controllers.jobs import JobController
 from pumice.controllers.manager import ControllerManager
 from pumice.controllers.registry import ALL_CONTROLLERS
@@ -39,14 +40,17 @@ async def controlling(server: str, makers: Sequence[Any]) -> AsyncIterator[None]
 
 
 def live(
-    place: Path, check: Callable[[RunningCluster], Awaitable[None]], makers: Sequence[Any] = (JobController,)
+    place: Path,
+    check: Callable[[RunningCluster], Awaitable[None]],
+    makers: Sequence[Any] = (JobController,),
+    config: str = "",
 ) -> None:
     async def run() -> None:
         wanted = make_nodes(2, parse_capacity("cpu=4,memory=64Gi"))
         settings = ServerSettings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted, speed=SPEED)
         async with (
             running_cluster(with_pumice(settings)) as running,
-            scheduling(running.server),
+            scheduling(running.server, read_config(config, "configuration") if config else None),
             controlling(running.server, makers),
             asyncio.timeout(60),
         ):
@@ -137,7 +141,9 @@ def test_a_job_that_fails_is_restarted_as_often_as_it_may(tmp_path: Path) -> Non
         assert past(running, "bad").count("Restarting") == 2 and past(running, "bad")[-1] == "Failed"
         # What ended stays for people to look into; what ran is stopped, and its group goes.
         await eventually(lambda: pods(running) == {"bad-bad-0": "Failed"} and not running.api.list(GROUPS))
-        await eventually(lambda: {event["reason"] for event in running.api.list("events")} >= {"PodFailed", "MaxRetry"})
+        await eventually(
+            lambda: {event["reason"] for event in running.api.list("events")} >= {"ExecuteAction", "MaxRetry"}
+        )
 
     live(tmp_path, check)
 
@@ -226,7 +232,93 @@ def test_a_job_grows_and_shrinks(tmp_path: Path) -> None:
         hosts = running.api.read("configmaps", "default", "elastic-svc") or {}
         assert hosts["data"]["VC_WORKER_NUM"] == "1"
         assert phase(running, "elastic") == "Running" and status(running, "elastic")["version"] == 0
-        assert "PluginIgnored" in {event["reason"] for event in running.api.list("events")}
+        assert "PluginError" in {event["reason"] for event in running.api.list("events")}
+
+    live(tmp_path, check)
+
+
+def test_a_job_starts_where_enqueue_is_not_configured(tmp_path: Path) -> None:
+    async def check(running: RunningCluster) -> None:
+        await submit(running, "direct", task("worker", 2))
+        await eventually(lambda: phase(running, "direct") == "Completed")
+
+    config = "actions: allocate, backfill, reclaim, preempt\ntiers:\n- plugins: [{name: gang}, {name: predicates}]\n"
+    live(tmp_path, check, config=config)
+
+
+def test_a_job_that_cannot_start_says_why(tmp_path: Path) -> None:
+    async def check(running: RunningCluster) -> None:
+        large = task("worker")
+        large["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "5"
+        await submit(running, "large", large)
+
+        def said() -> list[dict[str, Any]]:
+            return [event for event in running.api.list("events") if event["reason"] == "PodGroupPending"]
+
+        await eventually(lambda: bool(said()))
+        about = job(running, "large")["metadata"]
+        (group,) = running.api.list(GROUPS)
+        assert {event["involvedObject"]["uid"] for event in said()} == {about["uid"]}
+        assert {event["type"] for event in said()} == {"Warning"}
+        messages = {event["message"] for event in said()}
+        assert (
+            f"PodGroup {group['metadata']['name']} cannot start: {group['status']['conditions'][0]['message']}"
+            in messages
+        )
+
+    live(tmp_path, check)
+
+
+def test_a_job_scales_to_zero_and_back(tmp_path: Path) -> None:
+    async def check(running: RunningCluster) -> None:
+        await submit(running, "nap", task("worker", 2, run=1000))
+        await eventually(lambda: phase(running, "nap") == "Running")
+
+        async def scale(replicas: int) -> None:
+            def edit(document: dict[str, Any]) -> None:
+                document["spec"]["tasks"][0]["replicas"] = document["spec"]["minAvailable"] = replicas
+
+            await running.api.modify(JOBS, "default", "nap", edit)
+
+        await scale(0)
+        await eventually(lambda: not pods(running))
+        (group,) = running.api.list(GROUPS)
+        assert phase(running, "nap") == "Running" and group["spec"]["minMember"] == 0
+        await scale(2)
+        await eventually(lambda: list(pods(running).values()) == ["Running"] * 2)
+        await eventually(lambda: running.api.list(GROUPS)[0]["status"]["phase"] == "Running")
+
+    live(tmp_path, check)
+
+
+def test_a_podgroup_runs_while_a_member_terminates_and_no_longer(tmp_path: Path) -> None:
+    async def check(running: RunningCluster) -> None:
+        seen: list[str] = []
+
+        def group_phase() -> str:
+            (group,) = running.api.list(GROUPS)
+            found = str((group.get("status") or {}).get("phase", ""))
+            if found != (seen or [""])[-1]:
+                seen.append(found)
+            return found
+
+        bare = {"metadata": {"name": "pair"}, "spec": {"minMember": 2, "queue": "default"}}
+        await running.api.create(GROUPS, "default", bare)
+        for name in ("a", "b"):
+            template = task("", run=1000)["template"]
+            about = {"name": name, "annotations": {"scheduling.k8s.io/group-name": "pair"}}
+            about["annotations"] |= {**template["metadata"]["annotations"], "pumice.dev/stop-seconds": "20"}
+            spec = {**template["spec"], "schedulerName": "volcano"}
+            await running.api.create("pods", "default", {"metadata": about, "spec": spec})
+        await eventually(lambda: group_phase() == "Running")
+        seen.clear()
+        await running.api.delete("pods", "default", "a")
+        assert running.api.read("pods", "default", "a") is not None  # it terminates for a second of real time
+        await eventually(lambda: (group_phase(), running.api.read("pods", "default", "a"))[1] is None)
+        await eventually(lambda: group_phase() == "Unknown")
+        await asyncio.sleep(0.5)
+        group_phase()
+        assert seen == ["Running", "Unknown"]
 
     live(tmp_path, check)
 

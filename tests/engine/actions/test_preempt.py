@@ -43,6 +43,18 @@ def test_the_more_important_job_takes_from_the_less_important(rule: str) -> None
 
 
 @by_priority
+@pytest.mark.parametrize(("minimum", "takes"), [(1, 1), (2, 2), (3, 3)])
+def test_a_job_takes_no_more_than_its_minimum_where_that_is_configured(rule: str, minimum: int, takes: int) -> None:
+    shell = one_queue(4, rule, plugins=("priority", "gang, enableJobStarving: true", "conformance"))
+    shell.job("q", [(1,)] * 4, name="low", priority=1)
+    shell.cycle()
+    shell.job("q", [(1,)] * 3, minimum, name="high", priority=5)
+    assert len(victims(shell)) == takes
+    assert shell.settle() == 0
+    assert (shell.running("ns/low"), shell.running("ns/high")) == (4 - takes, takes)
+
+
+@by_priority
 def test_the_less_important_takes_nothing(rule: str) -> None:
     shell = one_queue(4, rule)
     shell.job("q", [(1,)] * 4, name="high", priority=5)

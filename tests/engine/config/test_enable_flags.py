@@ -47,7 +47,7 @@ def test_any_flags_come_back_as_they_were_said(said: dict[Flag, bool], prefix: s
     config = parse_config(text, known_plugins={"drf", "gang"}, known_actions={"allocate"})
     drf, gang = config.plugins
     for flag in Flag:
-        default = flag is not Flag.HIERARCHY
+        default = flag not in (Flag.HIERARCHY, Flag.JOB_STARVING)
         assert drf.on(flag) == said.get(flag, default)
         assert gang.on(flag) == default
     idle = {f"drf: {keys[flag]} has no effect here" for flag in said if flag not in EFFECTIVE}

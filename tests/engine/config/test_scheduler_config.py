@@ -103,7 +103,7 @@ def test_a_file_made_for_volcano_is_read_unchanged() -> None:
 
     priority, gang, conformance, drf, predicates, binpack = config.plugins
     assert [plugin.line for plugin in config.plugins] == [6, 7, 10, 13, 17, 21]
-    assert all(priority.on(flag) == (flag is not Flag.HIERARCHY) for flag in Flag)
+    assert all(priority.on(flag) == (flag not in (Flag.HIERARCHY, Flag.JOB_STARVING)) for flag in Flag)
     assert not gang.on(Flag.PREEMPTABLE) and not gang.on(Flag.JOB_STARVING) and gang.on(Flag.JOB_ORDER)
     assert conformance.arguments == {}
     assert drf.on(Flag.HIERARCHY) and not drf.on(Flag.NAMESPACE_ORDER) and not drf.on(Flag.CLUSTER_ORDER)
@@ -132,7 +132,6 @@ def test_a_file_made_for_volcano_is_read_unchanged() -> None:
     assert config.arguments_of("allocate") == {}
     assert config.arguments_of("backfill") == {}
     assert config.notes == (
-        "gang: enableJobStarving has no effect here",
         "drf: EnabledClusterOrder has no effect here",
         "drf: enabledHierarchy is read as enableHierarchy",
         "metrics has no effect here",
@@ -424,7 +423,7 @@ def test_refused(case: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("capacity", "cdp", "deviceshare", "extender", "network-topology-aware", "nodegroup", "numaaware"),
+        *("capacity", "cdp", "deviceshare", "extender", "network-topology-aware", "nodegroup", "numa-aware"),
         *("overcommit", "pdb", "proportion", "rescheduling", "resource-strategy-fit", "resourcequota", "sla"),
         *("task-topology", "tdm", "usage"),
     ],

@@ -21,26 +21,37 @@ def retry_three_times(new: Object, request: Request, world: ClusterView) -> None
 
 
 def complete_tasks(new: Object, request: Request, world: ClusterView) -> None:
-    """Default the name of a task to its index, and its replicas to 1."""
+    """Default the name of a task to its index, and its replicas to 1.
+
+    Volcano's clients leave zeros out. So an update without the replicas that a task has scales the task to zero.
+    """
     tasks = new["spec"].get("tasks")
     if tasks and any(not task.get("name") or task.get("replicas") is None for task in tasks):
+        before = (spec_of(request.old).get("tasks") or []) if request.old else []
+        counted = [task.get("replicas") is not None for task in before[: len(tasks)]]
+        counted += [False] * (len(tasks) - len(counted))
         new["spec"]["tasks"] = [
             {
                 **task,
                 "name": task.get("name") or f"default{i}",
-                "replicas": 1 if task.get("replicas") is None else task["replicas"],
+                "replicas": int(not counted[i]) if task.get("replicas") is None else task["replicas"],
             }
             for i, task in enumerate(tasks)
         ]
 
 
 def start_all_together(new: Object, request: Request, world: ClusterView) -> None:
-    """Default ``minAvailable`` (0 counts as unset) to the sum of the tasks' minimums."""
-    if new["spec"].get("minAvailable"):
-        return
+    """Default ``minAvailable`` of a new job (0 counts as unset) to the sum of the tasks' minimums.
+
+    An update may set 0. One without a value keeps the value that the job has, as far as its replicas allow.
+    """
+    named = new["spec"].get("minAvailable")
+    tasks = new["spec"].get("tasks") or ()
     kept = spec_of(request.old).get("minAvailable") if request.old else None
-    least = kept or sum(least_of(task) for task in new["spec"].get("tasks") or ())
-    if least:
+    if named or (named == 0 and request.old):
+        return
+    least = sum(map(least_of, tasks)) if kept is None else min(kept, sum(task.get("replicas") or 0 for task in tasks))
+    if least or request.old:
         new["spec"]["minAvailable"] = least
 
 

@@ -69,7 +69,8 @@ def policies_differ(request: Request, world: ClusterView) -> Iterator[Refusal]:
         seen: set[str | int] = set()
         for i, policy in enumerate(policies):
             code = policy.get("exitCode")
-            for cause in [*_events(policy), *([code] if code is not None else [])]:
+            # One policy may name an event twice, as in Volcano; two policies may not name the same.
+            for cause in [*dict.fromkeys(_events(policy)), *([code] if code is not None else [])]:
                 if cause in seen:
                     yield Refusal(f"Duplicate value: {cause!r}: another policy handles it already", f"{where}[{i}]")
                 seen.add(cause)

@@ -43,6 +43,7 @@ def _check_scenario(path: str, manifests: list[Manifest] | BadInput) -> int:
         for problem in error.problems:
             print_error(str(problem))
         return 2
+    _print_notes(manifests)
     if not differences:
         echo(f"{click.style('PASS', fg='green')} {name}")
         return 0
@@ -51,6 +52,15 @@ def _check_scenario(path: str, manifests: list[Manifest] | BadInput) -> int:
         echo(click.style(f"  - {difference.where}: {difference.expected}", fg="red"))
         echo(click.style(f"  + {difference.where}: {difference.actual}", fg="green"))
     return 1
+
+
+def _print_notes(manifests: list[Manifest]) -> None:
+    """Print the warnings that an API server would return for fields without effect."""
+    from pumice.sim.manifest_warnings import manifest_warnings
+
+    for manifest in manifests:
+        for warning in manifest_warnings(manifest):
+            echo(f"note: {warning}", err=True)
 
 
 def _run_and_compare(path: str, manifests: list[Manifest]) -> tuple[str, list[Difference]]:

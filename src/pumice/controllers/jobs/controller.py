@@ -20,7 +20,9 @@ from pumice.controllers.jobs.plan import Change as ChangeWrite
 from pumice.controllers.jobs.plan import Keep, Make, Plan, Remove, SetStatus, Write, plan
 from pumice.controllers.jobs.plan import ObservedJob as SeenOfJob
 from pumice.controllers.jobs.podgroup import group_name
+from pumice.controllers.jobs.pods import CLAIMS
 from pumice.controllers.jobs.spec import read_job
+from pumice.controllers.jobs.state_machine import PLUGIN_ERROR, POD_GROUP_PENDING
 from pumice.controllers.manager import SharedInformers
 from pumice.controllers.parallel import gather_limited
 from pumice.controllers.retry_policy import RETRY_POLICY
@@ -39,7 +41,11 @@ LONGEST_WAIT: Final = 3600.0
 """Seconds after which a job that waits for a point in time is reconciled in any case: clocks are adjusted."""
 OTHER_OBJECT: Final = 422
 """Status code of a rejected patch whose uid is not the object's."""
-WARNINGS: Final = frozenset({"PodFailed", "PodEvicted", "MaxRetry", "TaskFailed", "Unknown", "DependencyFailed"})
+PVC_ERROR: Final = "PVCError"
+WARNINGS: Final = frozenset(
+    {"PodFailed", "MaxRetry", "TaskFailed", "DependencyFailed", PLUGIN_ERROR, POD_GROUP_PENDING}
+)
+"""Reasons of Events of type Warning."""
 
 
 class JobController:
@@ -58,6 +64,7 @@ class JobController:
         self._obeyed: set[str] = set()  # uids of deleted Commands that the informer may still show
         self._answers: dict[str, Document] = {}  # jobs as the server returned them, until the informer has caught up
         self._kept: dict[tuple[str, str, str], Document] = {}  # by job's uid, resource and name: the existing object
+        self._pending_reasons: dict[str, str] = {}  # by job's uid: why it waits, as the last Event says
         self.work_queue = WorkQueue(self._reconcile, retries=RETRY_POLICY)
 
     def on_change(self, change: Change[Document]) -> None:
@@ -96,7 +103,7 @@ class JobController:
         job = self._newest(key)
         commands = self._waiting_commands(key)
         if job is None:
-            self._forget_kept_objects()
+            self._forget_deleted_jobs()
             if commands:
                 await self._dismiss(key, commands)
             return None
@@ -150,11 +157,13 @@ class JobController:
                 await record_failure(self._api, command, why, stamp(self._now()))
                 await self._remove(namespace, Remove(COMMANDS, command["metadata"]["name"], command["metadata"]["uid"]))
 
-    def _forget_kept_objects(self) -> None:
-        """Forget the existing objects that were kept for jobs that no longer exist."""
-        known = {known.uid for known in self._jobs.values()} if self._kept else set()
+    def _forget_deleted_jobs(self) -> None:
+        """Forget the objects and messages that were kept for jobs that no longer exist."""
+        known = {known.uid for known in self._jobs.values()} if self._kept or self._pending_reasons else set()
         for place in [place for place in self._kept if place[0] not in known]:
             del self._kept[place]
+        for uid in self._pending_reasons.keys() - known:
+            del self._pending_reasons[uid]
 
     # ---- writing --------------------------------------------------------------------------------------------
 
@@ -178,6 +187,10 @@ class JobController:
 
     async def _say(self, job: Document, says: Iterable[tuple[str, str]]) -> None:
         for reason, message in says:
+            if reason == POD_GROUP_PENDING:
+                if self._pending_reasons.get(job["metadata"]["uid"]) == message:
+                    continue
+                self._pending_reasons[job["metadata"]["uid"]] = message
             now = stamp(self._now())
             await record_once(
                 self._api, COMPONENT, job, reason, message, now, "Warning" if reason in WARNINGS else "Normal"
@@ -228,7 +241,7 @@ class JobController:
             self._api,
             COMPONENT,
             job,
-            "FailedCreate",
+            PVC_ERROR if document["kind"] == CLAIMS.kind else "FailedCreate",
             f"Failed to create {what}: {error.message}",
             stamp(self._now()),
             "Warning",
@@ -267,6 +280,7 @@ class JobController:
                 await self._api.create(resource, document, namespace)
             except ApiError as refusal:
                 if not refusal.not_found:  # 404: there are no such objects in this cluster
+                    await self._say_refused(job, document, refusal)
                     raise
         else:
             holder = _owner_uid(there)

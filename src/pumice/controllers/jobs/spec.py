@@ -94,7 +94,7 @@ def read_job(document: Document) -> Job:
     """The job that a document describes."""
     about, spec = document["metadata"], document.get("spec") or {}
     tasks = tuple(_task(task, i) for i, task in enumerate(spec.get("tasks") or ()))
-    max_retry = spec.get("maxRetry")
+    max_retry, min_available = spec.get("maxRetry"), spec.get("minAvailable")
     return Job(
         namespace=about["namespace"],
         name=about["name"],
@@ -104,7 +104,7 @@ def read_job(document: Document) -> Job:
         labels=about.get("labels") or {},
         tasks=tasks,
         policies=_policies(spec),
-        min_available=spec.get("minAvailable") or sum(task.least for task in tasks),
+        min_available=sum(task.least for task in tasks) if min_available is None else min_available,
         min_success=spec.get("minSuccess"),
         max_retry=MAX_RETRY if max_retry is None else max_retry,
         ttl=spec.get("ttlSecondsAfterFinished"),

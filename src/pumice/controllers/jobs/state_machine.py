@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pumice.controllers.jobs import plugins
 from pumice.controllers.jobs.dependencies import minimum, released
@@ -17,6 +18,11 @@ from pumice.controllers.jobs.pod_index import RUNNING, SUCCEEDED, PodIndex, scop
 from pumice.controllers.jobs.policies import due
 from pumice.controllers.jobs.spec import Job
 from pumice.kube.resources import Document
+
+# Reasons of Events as Volcano's job controller names them: alerts and tests look for them.
+EXECUTE_ACTION: Final = "ExecuteAction"
+PLUGIN_ERROR: Final = "PluginError"
+POD_GROUP_PENDING: Final = "PodGroupPending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +59,10 @@ def next_transition(
         for action, about in found.now:
             moved = apply_action(job, looked_at, action, about)
             if moved is not None:
-                return JobTransition(moved, ((moved.reason, moved.message),))
+                reason = moved.reason if moved.phase is Phase.FAILED else EXECUTE_ACTION
+                return JobTransition(moved, ((reason, moved.message),))
         concluded = _concluded(job, looked_at, members, least)
-        return JobTransition(concluded, _said(standing, concluded), found.next)
+        return JobTransition(concluded, (*_said(standing, concluded), *_why_pending(concluded, group)), found.next)
     concluded = _settled(job, looked_at, members)
     return JobTransition(concluded, _said(standing, concluded))
 
@@ -64,7 +71,16 @@ def _initial_events(job: Job) -> Iterator[tuple[str, str]]:
     """Events to record for a new job."""
     for name in plugins.ignored(job):
         known = ", ".join(sorted(plugins.KNOWN))
-        yield "PluginIgnored", f"spec.plugins.{name}: has no effect; supported plugins: {known}"
+        yield PLUGIN_ERROR, f"spec.plugins.{name}: has no effect; supported plugins: {known}"
+
+
+def _why_pending(standing: JobStatus, group: Document | None) -> Iterator[tuple[str, str]]:
+    """The Event that tells, on the job, why the scheduler cannot start its podgroup."""
+    if standing.phase is not Phase.PENDING or group is None:
+        return
+    for condition in (group.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "Unschedulable" and condition.get("status") == "True":
+            yield POD_GROUP_PENDING, f"PodGroup {group['metadata']['name']} cannot start: {condition.get('message')}"
 
 
 def _said(before: JobStatus, after: JobStatus) -> tuple[tuple[str, str], ...]:

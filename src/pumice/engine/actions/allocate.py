@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pumice.engine.actions.enqueue import admit_all
 from pumice.engine.candidates.units import AllocationUnit, unit_tasks
 from pumice.engine.fairness.share_tree.tree import JobNode
 from pumice.engine.state.task_shapes import TaskShape
@@ -24,6 +25,8 @@ def allocate(context: SchedulingContext) -> None:
     Capacity that no job could use within the limits goes to jobs whose gate gives way (docs/fairness.md, section 8.2),
     so that it does not stay idle.
     """
+    if not context.policy.enqueues:
+        admit_all(context)
     _serve(context, lending=False)
     reserved = context.reservations.update(context) if context.reservations is not None else {}
     context.nodes.reserve(reserved, context.candidates.mark_infeasible)

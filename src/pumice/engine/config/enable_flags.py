@@ -1,7 +1,7 @@
 """Enable flags: which of its hooks a plugin is allowed to use.
 
 A plugin's entry in the configuration file may switch each of its hooks on or off (``enableJobOrder: false``). A hook is
-on by default, except for the hierarchy, which must be enabled.
+on by default, except for the hierarchy and for starving jobs, which must be enabled.
 
 All flags of Volcano's configuration files are listed, so that such a file can be read unchanged. ``EFFECTIVE`` are the
 flags that a hook or policy of ours consults; the others are accepted with a note. A flag joins ``EFFECTIVE`` together
@@ -44,7 +44,7 @@ class Flag(Enum):
     NAMESPACE_ORDER = "enableNamespaceOrder"
 
 
-OFF_BY_DEFAULT = frozenset({Flag.HIERARCHY})
+OFF_BY_DEFAULT = frozenset({Flag.HIERARCHY, Flag.JOB_STARVING})
 
 ON_BY_DEFAULT = frozenset(Flag) - OFF_BY_DEFAULT
 
@@ -55,6 +55,7 @@ MEANING = {
     Flag.JOB_ORDER: "the order of jobs in a queue: by priority, deadline, share",
     Flag.JOB_READY: "gang: a job starts all of its minimum together",
     Flag.JOB_ENQUEUED: "the plugin may keep Pending jobs from being enqueued",
+    Flag.JOB_STARVING: "gang: preempt evicts for a job only until it has its minimum, as Volcano does",
     Flag.OVERUSED: "the plugin may declare a queue overused, which then gets nothing more",
     Flag.ALLOCATABLE: "the plugin may keep jobs from starting: capability, deserved, user limits",
     Flag.PREDICATE: "the plugin filters nodes for a task",

@@ -24,7 +24,7 @@ _VOLCANO = {
     Kind.ACTION: "allocate backfill elect enqueue gangpreempt gangreclaim preempt reclaim reserve shuffle",
     Kind.PLUGIN: """
         binpack capacity cdp conformance deviceshare drf extender gang network-topology-aware nodegroup
-        nodeorder numaaware overcommit pdb predicates priority proportion rescheduling reservation
+        nodeorder numa-aware overcommit pdb predicates priority proportion rescheduling reservation
         resource-strategy-fit resourcequota sla task-topology tdm usage
         """,
 }

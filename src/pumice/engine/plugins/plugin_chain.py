@@ -46,6 +46,8 @@ class PluginChain:
     ) -> None:
         self.config = config
         self.enqueues = "enqueue" in config.actions
+        # Whether preempt serves a job only until it has its minMember, as Volcano does.
+        self.preempts_to_minimum = any(e.name == "gang" and e.on(Flag.JOB_STARVING) for e in config.plugins)
         self.plugins: list[tuple[PluginConfig, Plugin]] = []
         named = {entry.name for entry in config.plugins}
         unnamed = [PluginConfig(name) for name in ALWAYS if name not in named]

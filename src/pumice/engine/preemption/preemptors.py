@@ -27,6 +27,7 @@ from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks
 from pumice.engine.preemption.scarce_resources import scarce_everywhere
 from pumice.engine.preemption.shared_gang_victims import evict_shared_gang
 from pumice.engine.preemption.victim_search import VictimSearch
+from pumice.engine.state.job import Job
 from pumice.engine.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -182,6 +183,7 @@ class Preemptors:
             unit is None
             or not context.order.is_owed(leaf, unit.ask)
             or not context.candidates.fifo_queues.is_head(leaf)
+            or (context.policy.preempts_to_minimum and not self.across_queues and _has_minimum(leaf.job))
         ):
             return False
         return not context.candidates.is_open(unit) or context.policy.allocatable(leaf, unit) is not None
@@ -282,6 +284,11 @@ class Preemptors:
             levels.append(node)
             node = node.parent if self.across_queues or node is not queue else None
         return levels
+
+
+def _has_minimum(job: Job) -> bool:
+    """Whether the minMember of a job is placed or has succeeded; the minimums of its roles do not count."""
+    return job.spec is not None and job.running + job.succeeded >= job.spec.min_member
 
 
 def _preempts(context: SchedulingContext, leaf: JobNode) -> bool:

@@ -1,0 +1,266 @@
+"""The one table of what Volcano has and what becomes of it here: kinds, fields, annotations, plugins, actions.
+
+Admission warns of every field with ``NO_EFFECT`` that an object sets (``effectless_fields``), ``pumice check`` prints
+the same as notes, and ``tools/volcano_support_page.py`` writes docs/volcano-support.md from all of it.
+
+A field is named by its path, with ``[]`` for the elements of a list. An entry covers the fields below it that have no
+entry of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
+
+COMMANDS: Final = "commands.bus.volcano.sh"
+
+
+class Support(Enum):
+    """What becomes of something that Volcano has."""
+
+    WORKS = "works"
+    DIFFERS = "differs"
+    NO_EFFECT = "no effect"
+    """Accepted and kept, and admission warns of it."""
+    MISSING = "not there"
+    """Rejected, or not served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A kind, field, annotation, plugin, action or argument of Volcano."""
+
+    name: str
+    support: Support
+    note: str = ""
+    """How it differs, or why it has no effect or is not there: the end of a sentence, without a full stop."""
+    harmless: tuple[object, ...] = ()
+    """Values that ask for nothing: no warning."""
+
+
+def _works(*names: str) -> tuple[Feature, ...]:
+    return tuple(Feature(name, Support.WORKS) for name in names)
+
+
+def _differs(name: str, note: str) -> Feature:
+    return Feature(name, Support.DIFFERS, note)
+
+
+def _no_effect(name: str, note: str, *harmless: object) -> Feature:
+    return Feature(name, Support.NO_EFFECT, note, harmless)
+
+
+def _missing(name: str, note: str) -> Feature:
+    return Feature(name, Support.MISSING, note)
+
+
+_TOPOLOGY = "the scheduler knows no network topology and places the pods on any nodes that fit"
+_DEVICES = "the scheduler allocates no devices for resource claims, so the pod does not start on its node"
+_ROUTED = "a job that names no queue, or a parent queue, goes to the least utilised open leaf queue below it"
+
+KINDS: Final = (
+    *_works("Queue (scheduling.volcano.sh/v1beta1)", "PodGroup (scheduling.volcano.sh/v1beta1)"),
+    *_works("Job (batch.volcano.sh/v1alpha1)", "Command (bus.volcano.sh/v1alpha1)"),
+    _missing("CronJob (batch.volcano.sh/v1alpha1)", "use a CronJob of Kubernetes whose pods create the Job"),
+    _missing("JobTemplate (flow.volcano.sh/v1alpha1)", "create the Jobs from a file or a Helm chart"),
+    _missing("JobFlow (flow.volcano.sh/v1alpha1)", "use dependsOn inside one Job, or a workflow engine such as Argo"),
+    _missing("HyperNode (topology.volcano.sh/v1alpha1)", _TOPOLOGY),
+    _missing("Numatopology (nodeinfo.volcano.sh/v1alpha1)", "the scheduler does not look inside nodes"),
+    _missing("HyperJob (training.volcano.sh/v1alpha1)", "one scheduler serves one cluster"),
+    _missing("NodeShard (shard.volcano.sh/v1alpha1)", "one scheduler serves all nodes of the cluster"),
+    _missing("ColocationConfiguration (config.volcano.sh/v1alpha1)", "there is no node agent"),
+)
+"""The kinds that Volcano defines."""
+
+FIELDS: Final[dict[str, tuple[Feature, ...]]] = {
+    JOBS: (
+        _differs("spec.schedulerName", "defaults to pumice; pods that name volcano are scheduled as well"),
+        *_works("spec.minAvailable"),
+        _differs("spec.queue", _ROUTED),
+        *_works("spec.priorityClassName", "spec.maxRetry", "spec.minSuccess", "spec.ttlSecondsAfterFinished"),
+        _no_effect("spec.runningEstimate", "no policy here uses estimates"),
+        _differs("spec.plugins", "see the job plugins below; others are accepted with a warning"),
+        *_works("spec.volumes"),
+        _no_effect("spec.networkTopology", _TOPOLOGY),
+        _differs(
+            "spec.policies",
+            "the events OutOfSync and CommandIssued, and the actions SyncJob and EnqueueJob, are "
+            "internal to the controller and rejected",
+        ),
+        *_works("spec.tasks[].name"),
+        _differs(
+            "spec.tasks[].replicas",
+            "an update that leaves it out scales the task to zero, as Volcano's clients expect, which leave zeros out",
+        ),
+        *_works("spec.tasks[].minAvailable", "spec.tasks[].template", "spec.tasks[].policies", "spec.tasks[].maxRetry"),
+        *_works("spec.tasks[].dependsOn"),
+        _no_effect("spec.tasks[].template.spec.resourceClaims", _DEVICES),
+        _no_effect("spec.tasks[].topologyPolicy", "the scheduler does not know the NUMA nodes of machines", "none"),
+        _differs(
+            "spec.tasks[].partitionPolicy",
+            "a partition is what RestartPartition restarts; its pods are not placed as a gang of their own",
+        ),
+        _no_effect("spec.tasks[].partitionPolicy.minPartitions", "the minimum of a task counts pods, not partitions"),
+        _no_effect("spec.tasks[].partitionPolicy.networkTopology", _TOPOLOGY),
+    ),
+    PODGROUPS: (
+        *_works("spec.minMember", "spec.minTaskMember"),
+        _differs("spec.queue", _ROUTED),
+        *_works("spec.priorityClassName", "spec.minResources"),
+        _no_effect("spec.networkTopology", _TOPOLOGY),
+        _no_effect("spec.subGroupPolicy", "a PodGroup has one minimum, and minTaskMember one per role"),
+        _differs("status.phase", "Unknown while fewer pods run than minMember, where Volcano may go back to Pending"),
+        *_works("status.conditions", "status.running", "status.succeeded", "status.failed"),
+    ),
+    QUEUES: (
+        *_works("spec.weight", "spec.parent", "spec.capability", "spec.deserved", "spec.guarantee", "spec.priority"),
+        *_works("spec.reclaimable", "spec.affinity", "spec.dequeueStrategy"),
+        _no_effect("spec.type", "queues have no types"),
+        _no_effect("spec.extendClusters", "one scheduler serves one cluster"),
+        *_works("status.state", "status.unknown", "status.pending", "status.running", "status.inqueue"),
+        *_works("status.completed", "status.allocated"),
+        _differs("status.reservation", "never filled in: the actions elect and reserve do not exist"),
+    ),
+    COMMANDS: (
+        _differs("action", "the actions SyncJob and EnqueueJob are accepted and do nothing"),
+        *_works("target", "reason", "message"),
+    ),
+    PODS: (_no_effect("spec.resourceClaims", _DEVICES),),
+}
+"""The fields of Volcano's kinds, and those of pods that Volcano's scheduler reads and ours does not."""
+
+OWN_FIELDS: Final[dict[str, tuple[str, ...]]] = {
+    QUEUES: (
+        "spec.hierarchy",
+        "spec.minUserLimitPercent",
+        "spec.userLimitFactor",
+        "status.weight",
+        "status.path",
+        "status.share",
+        "status.entitled",
+        "status.namespaces",
+        "status.innerNodes",
+        "status.scheduler",
+        "status.conditions",
+    ),
+}
+"""Fields that Volcano does not have."""
+
+_BUDGET = "use a PodDisruptionBudget"
+_TASK_TOPOLOGY = "the plugin task-topology does not exist; use pod affinity"
+
+ANNOTATIONS: Final = (
+    *_works("scheduling.k8s.io/group-name", "volcano.sh/task-spec", "volcano.sh/queue-name"),
+    *_works("scheduling.volcano.sh/queue-name", "scheduling.volcano.sh/group-min-member", "volcano.sh/preemptable"),
+    *_works("volcano.sh/sla-waiting-time", "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"),
+    _no_effect("volcano.sh/cooldown-time", "the argument reclaim.minRuntime protects tasks that just started"),
+    _no_effect("volcano.sh/revocable-zone", "the plugin tdm does not exist", ""),
+    _no_effect("volcano.sh/jdb-min-available", _BUDGET),
+    _no_effect("volcano.sh/jdb-max-unavailable", _BUDGET),
+    _no_effect("volcano.sh/numa-topology-policy", "the scheduler does not know the NUMA nodes of machines", "none"),
+    _no_effect("volcano.sh/task-topology-affinity", _TASK_TOPOLOGY),
+    _no_effect("volcano.sh/task-topology-anti-affinity", _TASK_TOPOLOGY),
+    _no_effect("volcano.sh/task-topology-task-order", _TASK_TOPOLOGY),
+    _no_effect("volcano.sh/qos-level", "there is no node agent"),
+)
+"""Annotations of jobs, podgroups, pods, queues and namespaces."""
+
+JOB_PLUGINS: Final = (
+    *_works("env"),
+    _differs(
+        "svc",
+        "its arguments have no effect: it always injects the hosts, publishes pods that are not ready, and "
+        "creates no NetworkPolicy",
+    ),
+    _no_effect("ssh", "no keys are created; containers that need ssh between pods fail"),
+    _no_effect("mpi", "no host file and no ssh keys are created"),
+    _no_effect("tensorflow", "set TF_CONFIG in the template, with the hosts of svc"),
+    _no_effect("pytorch", "set MASTER_ADDR, WORLD_SIZE and RANK in the template, with the hosts of svc"),
+    _no_effect("ray", "use KubeRay, whose pods are scheduled as a gang"),
+    _no_effect("hcclrank", "no ranks of Ascend devices are set"),
+)
+"""Plugins of Jobs. A job with one that has no effect is accepted with a warning."""
+
+ACTIONS: Final = (
+    _differs("enqueue", "owed jobs are admitted even where overcommit would keep them out"),
+    _differs(
+        "allocate", "serves the tree of queues unit by unit, reserves capacity for owed jobs, then lends the rest"
+    ),
+    *_works("backfill"),
+    _differs("reclaim", "waits for reclaim.patience and protects tasks for reclaim.minRuntime"),
+    _differs(
+        "preempt",
+        "evicts for every task that a job is owed or outranks others for; with enableJobStarving: true at gang it "
+        "stops at minMember, as in Volcano",
+    ),
+    _missing("elect", "reserves nodes for one job; allocate reserves for owed jobs by itself"),
+    _missing("reserve", "see elect"),
+    _missing("shuffle", "moves running pods; use the descheduler"),
+    _missing("gangpreempt", "preempt and reclaim evict for a whole gang, or not at all"),
+    _missing("gangreclaim", "see gangpreempt"),
+)
+"""Actions of the scheduler configuration."""
+
+PLUGINS: Final = (
+    *_works("binpack"),
+    _differs("capacity", "parents always count; queues need no enableHierarchy"),
+    *_works("conformance"),
+    _differs(
+        "drf", "computes entitlements of the whole tree (drf.rule: steer); drf.rule: paper is the published H-DRF"
+    ),
+    *_works("gang", "nodegroup"),
+    _differs("nodeorder", "scores neither images, pod affinity nor volumes"),
+    *_works("overcommit", "pdb"),
+    _differs("predicates", "checks nodes, taints, ports, pod affinity and spreading; devices have no check"),
+    *_works("priority"),
+    _differs(
+        "proportion",
+        "after an eviction the victim's queue still has a larger share than the preemptor's queue had before it, so "
+        "that no two queues evict each other in turn",
+    ),
+    *_works("sla"),
+    _missing("cdp", "the argument reclaim.minRuntime protects tasks that just started"),
+    _missing("deviceshare", "a GPU is requested whole, or as an extended resource of its device plugin"),
+    _missing("extender", "write a plugin in Python"),
+    _missing("network-topology-aware", _TOPOLOGY),
+    _missing("numa-aware", "the scheduler does not look inside nodes"),
+    _missing("rescheduling", "moves running pods; use the descheduler"),
+    _missing("reservation", "allocate reserves for owed jobs by itself"),
+    _missing("resource-strategy-fit", "use binpack, or mostrequested.weight of nodeorder"),
+    _missing("resourcequota", "the API server enforces ResourceQuotas when pods are created"),
+    _missing("task-topology", "use pod affinity"),
+    _missing("tdm", "use taints, or nodegroup"),
+    _missing("usage", "the scheduler reads no metrics of nodes"),
+)
+"""Plugins of the scheduler configuration; a configuration that names one that is not there is rejected."""
+
+_CACHED = "results are always kept until something changes"
+_VOLUMES = "checks of volumes cannot be switched"
+
+ARGUMENTS: Final = (
+    _no_effect("nodeorder: podaffinity.weight", "preferred pod affinity is not scored"),
+    _no_effect("nodeorder: imagelocality.weight", "images are not scored"),
+    _no_effect("nodeorder: selectorspread.weight", "use topologySpreadConstraints"),
+    _no_effect("nodeorder: volumebinding.weight", "volumes are not scored"),
+    _no_effect("predicates: predicate.CacheEnable", _CACHED),
+    _no_effect("predicates: predicate.ProportionalEnable", "use node groups to keep CPU jobs off GPU nodes"),
+    _no_effect("predicates: predicate.resources", "see predicate.ProportionalEnable"),
+    _no_effect("predicates: predicate.GPUSharingEnable", "GPUs are not shared"),
+    _no_effect("predicates: predicate.GPUNumberEnable", "GPUs are counted as every other resource"),
+    _no_effect("predicates: predicate.NodeVolumeLimitsEnable", _VOLUMES),
+    _no_effect("predicates: predicate.VolumeZoneEnable", _VOLUMES),
+    _no_effect("predicates: predicate.VolumeBindingEnable", _VOLUMES),
+    _no_effect("predicates: predicate.DynamicResourceAllocationEnable", _DEVICES),
+    _no_effect("allocate: predicateErrorCacheEnable", _CACHED),
+    _no_effect("preempt: predicateErrorCacheEnable", _CACHED),
+    _no_effect("preempt: enableTopologyAwarePreemption", "victims are always chosen with the pods around them in mind"),
+    _no_effect("preempt: topologyAwarePreemptWorkerNum", "see enableTopologyAwarePreemption"),
+    _no_effect("preempt: minCandidateNodesPercentage", "all nodes are considered"),
+    _no_effect("preempt: minCandidateNodesAbsolute", "all nodes are considered"),
+    _no_effect("preempt: maxCandidateNodesAbsolute", "all nodes are considered"),
+    _no_effect("enqueue: overcommit-factor", "set it at the plugin overcommit"),
+)
+"""Arguments of Volcano's plugins and actions that have no effect; a note in the log names them."""

@@ -1,0 +1,142 @@
+"""Writes docs/volcano-support.md from the table of Volcano's features in the code.
+
+python tools/volcano_support_page.py > docs/volcano-support.md
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.volcano_support import (
+    ACTIONS,
+    ANNOTATIONS,
+    ARGUMENTS,
+    COMMANDS,
+    FIELDS,
+    JOB_PLUGINS,
+    KINDS,
+    OWN_FIELDS,
+    PLUGINS,
+    Feature,
+    Support,
+)
+from pumice.engine.config.enable_flags import EFFECTIVE, Flag
+from pumice.engine.plugins.builtin import BUILT_IN
+from pumice.engine.preemption.cooldown import TAKES
+
+HEAD = """\
+# Volcano support
+
+<!-- Written by tools/volcano_support_page.py from the code. Change that instead. -->
+
+What a user of Volcano finds here, and what not.
+
+| | |
+|---|---|
+| **works** | as in Volcano |
+| **differs** | works, and the reason column says what is different |
+| **no effect** | accepted and kept; `kubectl` prints a warning when it is set, `pumice check` a note |
+| **not there** | rejected, or not served, with a message that names it |
+
+[Kinds](#kinds) · [Fields](#fields) · [Annotations](#annotations) · [Job plugins](#job-plugins) ·
+[Actions](#actions) · [Scheduler plugins](#scheduler-plugins) · [Arguments](#arguments) · [Flags](#flags)
+
+## Kinds
+
+"""
+
+OWN = "not in Volcano"
+OWN_ARGUMENTS = {"drf.rule", "drf.patience", "drf.holdLimit", "onViolation", "overcommit-factor.<resource>"}
+
+TITLES = {JOBS: "Job", PODGROUPS: "PodGroup", QUEUES: "Queue", COMMANDS: "Command", PODS: "Pod"}
+
+FIELDS_HEAD = """
+## Fields
+
+A row counts for the fields below it that have no row of their own. Fields of pods that no row names work as Kubernetes
+documents them.
+"""
+
+PLUGINS_HEAD = """
+## Scheduler plugins
+
+Plugins of the scheduler configuration ([configuration.md](configuration.md)). A configuration that names a plugin or
+an action that is not there is rejected with its line.
+
+"""
+
+ARGUMENTS_HEAD = """
+## Arguments
+
+Arguments of actions and scheduler plugins. The scheduler logs a note for one that has no effect, and for every name
+that is not in this table.
+
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "".join(_parts())
+
+
+def _parts() -> Iterator[str]:
+    yield HEAD
+    yield from _table("kind", KINDS)
+    yield FIELDS_HEAD
+    for resource, features in FIELDS.items():
+        yield f"\n### {TITLES[resource]}\n\n"
+        yield from _table("field", features)
+        if resource in OWN_FIELDS:
+            names = ", ".join(f"`{name}`" for name in OWN_FIELDS[resource])
+            yield f"\nNot in Volcano: {names}.\n"
+    for title, column, features in (
+        ("Annotations", "annotation", ANNOTATIONS),
+        ("Job plugins", "plugin", JOB_PLUGINS),
+        ("Actions", "action", ACTIONS),
+    ):
+        yield f"\n## {title}\n\n"
+        yield from _table(column, features)
+    yield PLUGINS_HEAD
+    yield from _table("plugin", PLUGINS)
+    own = ", ".join(f"`{name}`" for name in sorted(BUILT_IN.keys() - {plugin.name for plugin in PLUGINS}))
+    yield f"\nNot in Volcano: {own}.\n"
+    yield ARGUMENTS_HEAD
+    yield from _table("argument", (*_arguments(), *ARGUMENTS))
+    yield "\n## Flags\n\n"
+    yield from _table("flag", _flags())
+
+
+def _arguments() -> Iterator[Feature]:
+    """The arguments that the built-in plugins and actions take."""
+    for argument in TAKES:
+        yield Feature(f"reclaim: {argument.name}", Support.WORKS, OWN)
+    for name, plugin in sorted(BUILT_IN.items()):
+        for argument in getattr(plugin, "takes", ()):
+            yield Feature(f"{name}: {argument.name}", Support.WORKS, OWN if argument.name in OWN_ARGUMENTS else "")
+
+
+def _flags() -> Iterator[Feature]:
+    for flag in Flag:
+        if flag in EFFECTIVE:
+            yield Feature(flag.value, Support.WORKS)
+        else:
+            yield Feature(
+                flag.value,
+                Support.NO_EFFECT,
+                "the hook does not exist here, or is always on; the scheduler logs a note",
+            )
+
+
+def _table(column: str, features: Iterable[Feature]) -> Iterator[str]:
+    yield f"| {column} | | reason |\n|---|---|---|\n"
+    for feature in features:
+        name, _, rest = feature.name.partition(" (")
+        named = f"`{name}` ({rest}" if rest else f"`{name}`"
+        note = f"{feature.note[0].upper()}{feature.note[1:]}." if feature.note else ""
+        yield f"| {named} | {feature.support.value} | {note} |\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
