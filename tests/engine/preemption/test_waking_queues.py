@@ -152,7 +152,9 @@ def worth_it(engine: Engine, preemptor: JobNode, unit: list[tuple[int, ...]], go
         job = engine.state.tasks[key].job
         assert job is not None
         lost.setdefault(engine.tree.jobs[job.key], []).append(key)
-    whole = [leaf for leaf, keys in lost.items() if len(keys) == leaf.job.running]
+    whole = [leaf for leaf, keys in lost.items() if leaf.job.running - len(keys) < max(1, minimum_of(leaf))]
+    for leaf in whole:  # also the tasks on other nodes
+        lost[leaf] = [task.key for task in leaf.job.tasks.values() if task.status is TaskStatus.RUNNING]
     capacity = engine.state.capacity
     short: dict[ShareNode, float] = {}
     gains = []
@@ -172,6 +174,11 @@ def worth_it(engine: Engine, preemptor: JobNode, unit: list[tuple[int, ...]], go
         gains.append(gain)
         short[theirs] = after
     return not whole or sum(short.values()) < min(gains) - 1e-9
+
+
+def minimum_of(leaf: JobNode) -> int:
+    assert leaf.job.spec is not None
+    return leaf.job.spec.min_member
 
 
 def line_of(node: ShareNode) -> list[ShareNode]:

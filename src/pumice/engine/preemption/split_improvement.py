@@ -23,12 +23,16 @@ def improves_split(units: list[tuple[JobNode, Items]], gone: Iterable[JobNode], 
     """Whether the units' gain exceeds the shortfall that evicting the jobs leaves on the jobs' sides.
 
     The accounts already include both changes: the units count as held, and the evicted jobs hold nothing. Several
-    evicted jobs are judged together, each against the gain of the preemptors at their lowest common ancestor.
+    evicted jobs are judged together, each against the gain of the preemptors at their lowest common ancestor. A later
+    unit that starts on the evicted job's own side, as the first preemptor sees it, only lowers the shortfall there.
     """
     short: dict[ShareNode, float] = {}
     for job in gone:
         started: dict[ShareNode, Counter[int]] = {}
+        _, _, losing = lowest_common_ancestor(units[0][0], job)
         for preemptor, items in units:
+            if preemptor is not units[0][0] and _is_below(preemptor, losing):
+                continue
             _, ours, theirs = lowest_common_ancestor(preemptor, job)
             started.setdefault(ours, Counter()).update(dict(items))
             lacks = (_missing(theirs, j) / (capacity[j] or 1) for j, _ in job.demand.total)
@@ -37,6 +41,13 @@ def improves_split(units: list[tuple[JobNode, Items]], gone: Iterable[JobNode], 
         if sum(short.values()) >= gained - LEAST:
             return False
     return True
+
+
+def _is_below(job: JobNode, ancestor: ShareNode) -> bool:
+    node: ShareNode | None = job
+    while node is not None and node is not ancestor:
+        node = node.parent
+    return node is ancestor
 
 
 def _gain(side: ShareNode, started: Counter[int], capacity: list[int]) -> float:
