@@ -27,13 +27,17 @@ def own_cgroup(nodes: list[str]) -> Iterator[str]:
     remove_stale()
     name = f"{PREFIX}{os.getpid()}"
     try:
-        for hierarchy in _hierarchies():
-            for path in (hierarchy / name, *(hierarchy / name / node for node in nodes)):
-                path.mkdir(exist_ok=True)
-                _hand_down(path)
+        for path in (name, *(f"{name}/{node}" for node in nodes)):
+            _create(path)
         yield f"/{name}"
     finally:
         _remove(name)
+
+
+def reset(path: str) -> None:
+    """Let the cgroup of a node be as after a reboot: without those of its containers."""
+    _remove(path.lstrip("/"))
+    _create(path.lstrip("/"))
 
 
 def remove_stale() -> None:
@@ -50,6 +54,12 @@ def _hierarchies() -> Iterator[Path]:
         _, place, kind, *_ = line.split()
         if kind in ("cgroup", "cgroup2"):
             yield Path(place)
+
+
+def _create(name: str) -> None:
+    for hierarchy in _hierarchies():
+        (hierarchy / name).mkdir(exist_ok=True)
+        _hand_down(hierarchy / name)
 
 
 def _hand_down(path: Path) -> None:

@@ -98,6 +98,7 @@ class NodeCluster:
 
     def revive_node(self, name: str) -> None:
         """Start a node again that failed, with what is on its disk."""
+        cgroups.reset(f"{self._cgroup}/{name}")
         node = Machine(name, self.folder / name)
         self.nodes[name] = node
         node.await_ready()
@@ -179,7 +180,8 @@ class NodeCluster:
             run_process(["ip", *command], check=True)
         _ip(control, "addr", "add", f"{self._link[1]}/30", "dev", "uplink")
         _ip(control, "link", "set", "uplink", "up")
-        _ip(control, "link", "add", "switch", "type", "bridge")
+        # With an address of its own: otherwise it is that of one of the cables, and changes when a node fails.
+        _ip(control, "link", "add", "switch", "address", "02:00:00:00:00:01", "type", "bridge")
         _ip(control, "addr", "add", f"{CONTROL}/24", "dev", "switch")
         _ip(control, "addr", "add", f"{SERVICE}/32", "dev", "lo")
         _ip(control, "link", "set", "switch", "up")
@@ -213,6 +215,8 @@ class NodeCluster:
         )
 
     def _connect_node(self, node: Machine) -> None:
+        # The cable of a node that failed goes a moment after it.
+        self.until(lambda: f" {node.name}@" not in self.control.run("ip", "-oneline", "link"), "the cable is free")
         connect(self.control, node.name, node, "eth0")
         _ip(self.control, "link", "set", node.name, "master", "switch", "up")
         _ip(node, "addr", "add", f"{_address(node.name)}/24", "dev", "eth0")

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import platform
+import py_compile
 import re
 import shlex
 import sys
@@ -21,6 +22,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -91,21 +93,27 @@ def program_image(name: str, program: Path, target: Path) -> Image:
 def pumice_image(name: str, source: Path, base: Path, work: Path) -> Image:
     """The image of a source tree on a base (see ``write_base``)."""
     work.mkdir()
-    wheel = _wheel(source, work)
-    unpacked = work / "unpacked"
-    with zipfile.ZipFile(wheel) as packed:
-        packed.extractall(unpacked)
-    compile_all = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", str(unpacked)]
-    run_process(compile_all, check=True)
     target = work / "layer.tar"
-    with tarfile.open(target, "w") as layer:
-        for path in _files(unpacked):
-            _add(layer, PACKAGES / path.relative_to(unpacked), path)
-        (commands,) = unpacked.glob("*.dist-info/entry_points.txt")
-        for command, module, function in re.findall(r"^(\w+) = ([\w.]+):(\w+)$", commands.read_text(), re.MULTILINE):
+    with zipfile.ZipFile(_wheel(source, work)) as wheel, tarfile.open(target, "w") as layer:
+        for path in wheel.namelist():
+            content = wheel.read(path)
+            _add(layer, PACKAGES / path, content)
+            if path.endswith(".py"):
+                _add(layer, PACKAGES / cache_from_source(path), _compiled(content, PACKAGES / path, work))
+        commands = next(wheel.read(path).decode() for path in wheel.namelist() if path.endswith("entry_points.txt"))
+        for command, module, function in re.findall(r"^(\w+) = ([\w.]+):(\w+)$", commands, re.MULTILINE):
             script = f"#!{HOME}/bin/python\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n"
             _add(layer, HOME / "bin" / command, script.encode(), executable=True)
     return Image(name, [base, target], dockerfile_settings((source / "Dockerfile").read_text()))
+
+
+def _compiled(source: bytes, place: Path, work: Path) -> bytes:
+    """What Python makes of a module: as in the Dockerfile, it need not compare times to believe it."""
+    written, compiled = work / "module.py", work / "module.pyc"
+    written.write_bytes(source)
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(written), str(compiled), str(place), doraise=True, invalidation_mode=mode)
+    return compiled.read_bytes()
 
 
 def write_base(target: Path) -> Path:
@@ -175,7 +183,7 @@ def _files(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(set(folders) - UNUSED)
         for name in sorted(names):
             path = Path(place, name)
-            if path.suffix != ".a" and path.is_file():
+            if path.suffix != ".a" and ".opt-" not in name and path.is_file():
                 yield path
 
 

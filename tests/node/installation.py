@@ -19,6 +19,7 @@ from pumice.kube.client.api_errors import ApiError
 from tests.node.cluster import SLOT, NodeCluster
 from tests.support.kubectl import Namespace
 from tests.support.processes import run_process
+from tools import node_binaries
 
 ROOT = Path(__file__).parent.parent.parent
 CHECKOUT_IMAGE = "test.invalid/pumice:checkout"
@@ -28,17 +29,18 @@ WORK = "work"
 """The namespace of the tests' jobs."""
 CORE, APPS, BATCH = "/api/v1", "/apis/apps/v1", "/apis/batch.volcano.sh/v1alpha1"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+LEASES = "/apis/coordination.k8s.io/v1"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 Object = dict[str, Any]
 
-_NOTES = """
+NOTES = """
 import os, signal, sys, time
 def note(word):
     with open(f"/notes/{os.environ['HOSTNAME']}.{word}", "a") as file:
         file.write(f"{time.time()}\\n")
 note("started")
 """
-ENDLESS = f"""{_NOTES}
+ENDLESS = f"""{NOTES}
 def end(*_):
     note("ended")
     sys.exit(0)
@@ -48,7 +50,7 @@ while True:
     signal.pause()
 """
 """Works until SIGTERM."""
-STUBBORN = f"""{_NOTES}
+STUBBORN = f"""{NOTES}
 signal.signal(signal.SIGTERM, lambda *_: note("asked"))
 while True:
     note("alive")
@@ -64,7 +66,7 @@ def saving(seconds: float) -> str:
 
 def ending(status: int) -> str:
     """A program that ends at once."""
-    return f"{_NOTES}\nsys.exit({status})"
+    return f"{NOTES}\nsys.exit({status})"
 
 
 class Installation:
@@ -102,29 +104,51 @@ class Installation:
         home = Namespace(self.cluster.kubeconfig, HOME)
         logs = [home.tried("logs", f"deployment/pumice-{name}", "--all-pods", "--tail=8")[1] for name in COMPONENTS]
         tables = [
-            home.tried("get", "nodes,pods,vcjobs,podgroups", "--all-namespaces", "-o", "wide")[1],
+            home.tried("get", "nodes,pods,vcjob,podgroups", "--all-namespaces", "-o", "wide")[1],
             self.kubectl.tried("get", "events", "--sort-by=.lastTimestamp")[1][-3000:],
         ]
         return "\n".join([*tables, *logs])
 
-    def remove(self) -> None:
-        """Uninstall Pumice, with its definitions and all objects."""
+    def uninstall(self) -> None:
+        """Uninstall Pumice, and wait until its pods are gone."""
         self.command("uninstall")
+        pods = f"{CORE}/namespaces/{HOME}/pods"
+        self.until(lambda: not self.client.list(pods).items, "all pods of Pumice are gone")
+
+    def remove(self) -> None:
+        """Uninstall Pumice, if it is installed, and delete its definitions, all objects and the namespaces."""
+        self.uninstall()  # a namespace that still has pods when it is deleted waits longer than they need
         for group in ("bus", "batch", "scheduling"):
             for found in self.client.list(DEFINITIONS).items:
                 if found["spec"]["group"] == f"{group}.volcano.sh":
                     self.client.delete(f"{DEFINITIONS}/{found['metadata']['name']}")
         for namespace in (WORK, HOME):
-            self.client.delete(f"{CORE}/namespaces/{namespace}")
+            with contextlib.suppress(ApiError):  # gone already
+                self.client.delete(f"{CORE}/namespaces/{namespace}")
         paths = [f"{CORE}/namespaces/{WORK}", f"{CORE}/namespaces/{HOME}", f"{DEFINITIONS}/jobs.batch.volcano.sh"]
-        self.until(lambda: all(map(self._gone, paths)), "nothing of Pumice is left")
+        self.until(lambda: all(map(self.gone, paths)), "nothing of Pumice is left")
 
     def images(self) -> dict[str, set[str]]:
-        """The images that the pods of each component run."""
+        """The images that the pods of each component run, but for those that were told to end."""
         found: dict[str, set[str]] = {name: set() for name in COMPONENTS}
         for pod in self.client.list(f"{CORE}/namespaces/{HOME}/pods").items:
+            if "deletionTimestamp" in pod["metadata"]:
+                continue
             found[pod["metadata"]["labels"]["app.kubernetes.io/component"]].add(pod["spec"]["containers"][0]["image"])
         return found
+
+    def leader(self, component: str) -> Object | None:
+        """The pod that leads its component, if one does."""
+        lease = self._found(f"{LEASES}/namespaces/{HOME}/leases/pumice-{component}")
+        holder = str(lease["spec"].get("holderIdentity") or "") if lease else ""
+        pods = self.client.list(f"{CORE}/namespaces/{HOME}/pods").items
+        return next((pod for pod in pods if holder.startswith(pod["metadata"]["name"])), None)
+
+    def kill_container(self, pod: Object) -> None:
+        """Let the container of a pod end without a word, as a segmentation fault would."""
+        found = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
+        node = self.cluster.nodes[pod["spec"]["nodeName"]]
+        node.run(node_binaries.folder() / "ctr", "--namespace=k8s.io", "tasks", "kill", "--signal=SIGKILL", found)
 
     # ---- jobs -------------------------------------------------------------------------------------------------------
 
@@ -213,6 +237,10 @@ class Installation:
             assert not placed, f"{names(placed)} of {job} have a node"
             time.sleep(0.2)
 
+    def await_notes(self, pod: str, word: str) -> list[float]:
+        """Wait until a container of a pod has written down a word: it may run before its program does."""
+        return list(self.until(lambda: self.notes(pod, word), f"a container of {pod} noted that it {word}"))
+
     def notes(self, pod: str, word: str) -> list[float]:
         """The times that the containers of a pod wrote down with a word."""
         path = self._notes / f"{pod}.{word}"
@@ -232,11 +260,12 @@ class Installation:
         self.until(lambda: not self.client.list(f"{CORE}/namespaces/{WORK}/pods").items, "all pods are gone")
         for queue in queues:
             self.client.delete(f"{QUEUES}/{queue}")
-            self.until(partial(self._gone, f"{QUEUES}/{queue}"), f"queue {queue} is gone")
+            self.until(partial(self.gone, f"{QUEUES}/{queue}"), f"queue {queue} is gone")
         for note in self._notes.iterdir():
             note.unlink()
 
-    def _gone(self, path: str) -> bool:
+    def gone(self, path: str) -> bool:
+        """Whether an object is gone."""
         return self._found(path) is None
 
     def _found(self, path: str) -> Object | None:

@@ -14,6 +14,10 @@ UNTAGGED = "65481e6"
 """Taken while there is no tag: the last commit that was tried on real nodes by hand."""
 
 
+PARTS = ("Dockerfile", "LICENSE", "README.md", "pyproject.toml", "src")
+"""What a wheel is built from, and what is installed with it."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A release and where its files are."""
@@ -27,7 +31,7 @@ def unpack(folder: Path) -> Source | str:
     tag = _git("describe", "--tags", "--abbrev=0", "HEAD^")
     revision = tag.decode().strip() if tag else UNTAGGED
     archive = folder.with_suffix(".tar")
-    content = _git("archive", revision)
+    content = _git("archive", revision, *PARTS)
     if not content:
         return f"this checkout has no history with {revision}, the previous release"
     archive.write_bytes(content)

@@ -130,18 +130,32 @@ def _await_served(client: Client, definition: Object, sleep: Callable[[float], N
 def await_available(
     client: Client, wanted: Iterable[Object], seconds: float, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[str]:
-    """Wait until all deployments among these objects have their replicas."""
+    """Wait until all deployments among these objects have their replicas, of the version that was just applied."""
     deadline = time.monotonic() + seconds
     for one in wanted:
         if one["kind"] != DEPLOYMENTS.kind:
             continue
-        while True:
-            status = (_there(client, one) or {}).get("status") or {}
-            ready = int(status.get("availableReplicas") or 0)
-            if ready >= one["spec"]["replicas"]:
-                break
+        while lacking := _unavailable(_there(client, one) or {}):
             if time.monotonic() > deadline:
-                message = f"{ready} of {one['spec']['replicas']} replicas are available after {seconds:.0f} s"
-                raise NotReadyError(f"{display_name(one)}: {message}; look at its pods")
+                raise NotReadyError(f"{display_name(one)}: {lacking} after {seconds:.0f} s; look at its pods")
             sleep(PAUSE)
         yield f"{display_name(one)} available"
+
+
+def _unavailable(deployment: Object) -> str:
+    """What a deployment still has to do, as ``kubectl rollout status`` sees it; empty if nothing.
+
+    During an upgrade the replicas of before are available too, and the status may be that of the time before.
+    """
+    about, status = deployment.get("metadata") or {}, deployment.get("status") or {}
+    if int(status.get("observedGeneration") or 0) < int(about.get("generation") or 1):
+        return "its controller has not seen the change"
+    replicas = int((deployment.get("spec") or {}).get("replicas") or 0)
+    count = {name: int(status.get(f"{name}Replicas") or 0) for name in ("updated", "available")}
+    if count["updated"] < replicas:
+        return f"{count['updated']} of {replicas} replicas are updated"
+    if (old := int(status.get("replicas") or 0) - count["updated"]) > 0:
+        return f"{old} old replicas still run"
+    if count["available"] < replicas:
+        return f"{count['available']} of {replicas} replicas are available"
+    return ""
