@@ -90,6 +90,11 @@ class NodeCluster:
         for machine in (*self.nodes.values(), self.control):
             machine.end()
 
+    @property
+    def ended(self) -> bool:
+        """Whether the control plane is gone, as it is while an interrupted run is cleaned up."""
+        return any(process.poll() is not None for process in self.control.started.values())
+
     # ---- nodes that die ---------------------------------------------------------------------------------------------
 
     def kill_node(self, name: str) -> None:

@@ -15,11 +15,18 @@ from tests.node import cgroups, cluster, previous_release
 from tests.node.cluster import PAUSE_IMAGE, NodeCluster, node_cluster
 from tests.node.images import ROOT, program_image, pumice_image, write_archive, write_base
 from tests.node.installation import CHECKOUT_IMAGE
+from tests.node.namespaces import end_all_machines
 from tools import node_binaries
 
 MEMORY = Path("/dev/shm")
 ROOM = 3 << 30
 """Bytes that are enough for images and nodes."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """End the cluster of a run that was interrupted. After others its fixtures have done so."""
+    end_all_machines()
 
 
 @pytest.fixture(scope="session")

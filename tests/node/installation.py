@@ -76,6 +76,7 @@ class Installation:
         self.cluster = cluster
         self.client = cluster.client
         self.kubectl = Namespace(cluster.kubeconfig, WORK)
+        self.home = Namespace(cluster.kubeconfig, HOME)
         self._notes = cluster.folder / "notes"
         self._notes.mkdir(exist_ok=True)
         self._notes.chmod(0o777)
@@ -101,10 +102,10 @@ class Installation:
 
     def picture(self) -> str:
         """What the cluster does, for people who read the report of a failure."""
-        home = Namespace(self.cluster.kubeconfig, HOME)
-        logs = [home.tried("logs", f"deployment/pumice-{name}", "--all-pods", "--tail=8")[1] for name in COMPONENTS]
+        recent = ("--all-pods", "--tail=8")
+        logs = [self.home.tried("logs", f"deployment/pumice-{name}", *recent)[1] for name in COMPONENTS]
         tables = [
-            home.tried("get", "nodes,pods,vcjob,podgroups", "--all-namespaces", "-o", "wide")[1],
+            self.home.tried("get", "nodes,pods,vcjob,podgroups", "--all-namespaces", "-o", "wide")[1],
             self.kubectl.tried("get", "events", "--sort-by=.lastTimestamp")[1][-3000:],
         ]
         return "\n".join([*tables, *logs])
@@ -117,6 +118,8 @@ class Installation:
 
     def remove(self) -> None:
         """Uninstall Pumice, if it is installed, and delete its definitions, all objects and the namespaces."""
+        if self.cluster.ended:
+            return
         self.uninstall()  # a namespace that still has pods when it is deleted waits longer than they need
         for group in ("bus", "batch", "scheduling"):
             for found in self.client.list(DEFINITIONS).items:
@@ -253,6 +256,8 @@ class Installation:
 
     def clear(self, queues: Sequence[str] = ()) -> None:
         """Delete all jobs, wait until their containers are gone, and delete what they wrote and their queues."""
+        if self.cluster.ended:
+            return
         jobs = self.client.list(f"{BATCH}/namespaces/{WORK}/jobs").items
         for job in jobs:
             with contextlib.suppress(ApiError):

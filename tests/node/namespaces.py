@@ -9,12 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
+from weakref import WeakSet
 
 from tests.node.first_process import READY
 from tests.support.processes import end_process, killed_after, run_process, start_process
 
 ROOT = Path(__file__).parent.parent.parent
 SECONDS = 60.0
+_machines: WeakSet[Machine] = WeakSet()
 
 
 class Machine:
@@ -30,6 +32,7 @@ class Machine:
         command = [*unshare, "--kill-child=KILL", sys.executable, "-m", "tests.node.first_process", name, str(folder)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._log}
         self._holder = start_process(command, cwd=ROOT, start_new_session=True, text=True, **pipes)
+        _machines.add(self)
 
     def await_ready(self) -> None:
         with killed_after(self._holder, SECONDS):
@@ -71,12 +74,20 @@ class Machine:
             return _tail(log)
 
     def end(self) -> None:
-        with contextlib.suppress(AttributeError, ProcessLookupError):  # not ready yet, or gone by itself
-            os.kill(self.pid, 9)
+        # unshare ignores SIGTERM. The first process ends with its input, and unshare with the first process.
+        if self._holder.stdin is not None and not self._holder.stdin.closed:
+            self._holder.stdin.close()
         end_process(self._holder)
         for process in self.started.values():
             end_process(process)
         self._log.close()
+        _machines.discard(self)
+
+
+def end_all_machines() -> None:
+    """End every machine that still runs."""
+    for machine in list(_machines):
+        machine.end()
 
 
 @contextlib.contextmanager

@@ -60,6 +60,17 @@ def test_install_runs_the_image_of_the_checkout(pumice: Installation) -> None:
     assert pumice.images() == {name: {CHECKOUT_IMAGE} for name in COMPONENTS}
 
 
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_component_has_no_rights_on_its_node(pumice: Installation, component: str) -> None:
+    """What the deployment asks for is in force: no root, no capabilities, system calls filtered, nothing written."""
+    look = "print(open('/proc/1/status').read()); open('/usr/written', 'w')"
+    status, said = pumice.home.tried("exec", f"deployment/pumice-{component}", "--", "python", "-c", look)
+    facts = dict(line.split(":\t") for line in said.splitlines() if ":\t" in line)
+    assert facts["Uid"].split() == ["65532"] * 4
+    assert (int(facts["CapEff"], 16), facts["NoNewPrivs"], facts["Seccomp"]) == (0, "1", "2")
+    assert status == 1 and "Read-only file system" in said
+
+
 def test_job_runs_in_a_container_and_completes(pumice: Installation) -> None:
     pumice.submit("hello", "print('hello from a container')")
     assert pumice.await_phase("hello", "Completed")["succeeded"] == 1
@@ -69,11 +80,13 @@ def test_job_runs_in_a_container_and_completes(pumice: Installation) -> None:
 # ---- gangs -------------------------------------------------------------------------------------------------
 
 
-def test_gang_starts_whole_and_the_next_waits_for_its_room(pumice: Installation) -> None:
-    pumice.submit("first", ENDLESS, ALL)
-    assert nodes(pumice.await_running("first", ALL)) == sorted(NODES * SLOTS)
+def test_gang_takes_no_room_before_it_fits_whole(pumice: Installation) -> None:
+    pumice.submit("first", ENDLESS, ALL - 1)
+    assert set(nodes(pumice.await_running("first", ALL - 1))) == set(NODES)
     pumice.submit("second", ENDLESS, 2)
     pumice.remain_pending("second")
+    pumice.submit("single", ENDLESS)
+    pumice.await_running("single", 1)  # one slot was free all the time
     pumice.delete("first")
     pumice.await_running("second", 2)
     assert pumice.refused() == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.node.cluster import NodeCluster
-from tests.node.installation import CHECKOUT_IMAGE, COMPONENTS, ENDLESS, HOME, Installation
+from tests.node.installation import CHECKOUT_IMAGE, COMPONENTS, ENDLESS, HOME, QUEUES, Installation
 from tests.support.helm import Helm
 from tools.deploy_files import DEPLOY
 
@@ -27,6 +27,8 @@ def pumice(real_nodes: NodeCluster, helm: Helm) -> Iterator[Installation]:
     values = ("--set", f"image.repository={repository}", "--set", f"image.tag={tag}")
     helm("install", "pumice", str(DEPLOY / "helm" / "pumice"), "--create-namespace", "--wait", *values)
     installation.create_namespace()
+    # The controllers make it once one of them leads; Helm waits for their pods only.
+    installation.until(lambda: not installation.gone(f"{QUEUES}/default"), "queue default is there")
     yield installation
     installation.remove()
 
