@@ -1,8 +1,8 @@
-"""Ours beside a real kube-apiserver with etcd, fsync on: the same load client, in turns in the same run.
+"""The embedded server beside a real kube-apiserver with etcd, fsync on: the same load client, alternating in one run.
 
-Without ``K8S_BIN`` only ours is measured. Each server keeps its objects in a fresh folder on disk and acknowledges
-after fsync. Both speak TLS (the real one nothing else; ours does with a token). Go's collector runs with its default
-(GOGC unset). Keys of figures are ``pumice_*`` and ``kube-apiserver_*``, the latter with etcd.
+Without ``K8S_BIN`` only the embedded server is measured. Each server stores its objects in a new folder on disk and
+acknowledges after fsync. Both use TLS (kube-apiserver always, the embedded server with a token). Go's garbage collector
+has its default setting (GOGC unset). Keys of figures are ``pumice_*`` and ``kube-apiserver_*``, the latter with etcd.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def listing() -> dict[str, float]:
 
 
 def memory() -> dict[str, float]:
-    """Resident memory: started and settled, and with many pods. Ours as on loopback, without TLS."""
+    """Resident memory: idle after the start, and with many pods. The embedded server does without TLS here."""
     return compared(_memory_empty, _memory_full, token="")
 
 
@@ -139,7 +139,7 @@ def _command(server: Endpoint, action: str, namespace: str, options: dict[str, A
 
 
 def _load(server: Endpoint, action: str, namespace: str, **options: Any) -> Any:
-    """What the load client, a process of its own, says."""
+    """The output of the load client, which runs in its own process."""
     done = subprocess.run(
         _command(server, action, namespace, options),
         env={**os.environ, "API_TOKEN": server.token},

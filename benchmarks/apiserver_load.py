@@ -1,7 +1,7 @@
 """A load client for any Kubernetes API, light enough to share two cores with the server it measures.
 
-Raw HTTP/1.1 over asyncio transports: requests are prepared bytes, answers are looked at no closer than to their
-status and their end. It runs as a process of its own; each command prints one JSON document.
+It uses raw HTTP/1.1 over asyncio transports: requests are prepared bytes, and of responses only status and end are
+read. It runs in its own process; each command prints one JSON document.
 
 python -m benchmarks.apiserver_load create URL --namespace NS --count 1000 --in-flight 16      (TOKEN in $API_TOKEN)
 """
@@ -73,10 +73,9 @@ class Answers(asyncio.Protocol):
 
 
 class Events(asyncio.Protocol):
-    """One watch: notes when each event has come, and tells when there are as many as expected.
+    """One watch: records the time of each event, and reports when all expected events have arrived.
 
-    A server may end the watch of a client that is too slow for it; like any client this one goes on from the last
-    revision it saw, and counts how often it had to.
+    A server may end the watch of a slow client. The watch then continues from its last revision and counts restarts.
     """
 
     def __init__(self, request: Callable[[str], bytes], expected: int, done: Callable[[], None]) -> None:
@@ -86,13 +85,13 @@ class Events(asyncio.Protocol):
         self.times: list[float] = []
         self.resumed = 0
         self.started = asyncio.get_running_loop().create_future()
-        self.head: bytes | None = b""  # what has come of the answer's head; None behind it
+        self.head: bytes | None = b""  # the part of the response head read so far; None after it
         self.tail = b""
         self.recent = (b"", b"")  # the last two reads: they hold the last event's revision
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self.transport = transport  # kept: one over TLS that nobody holds stops reading
+        self.transport = transport  # kept: a TLS transport without a reference stops reading
         transport.write(self.request(""))
 
     def data_received(self, data: bytes) -> None:
@@ -126,7 +125,7 @@ class Events(asyncio.Protocol):
 
 
 class Server:
-    """Where the requests go."""
+    """The target of the requests."""
 
     def __init__(self, url: str) -> None:
         place = urlsplit(url)
@@ -199,7 +198,7 @@ def _say(figures: dict[str, Any]) -> None:
 @click.argument("url")
 @click.option("--namespace", required=True)
 def namespace(url: str, namespace: str) -> None:
-    """Make a namespace."""
+    """Create a namespace."""
     server = Server(url)
     document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     asyncio.run(server.spread(iter([server.request("POST", "/api/v1/namespaces", document)]), 1))
@@ -222,7 +221,7 @@ def create(url: str, namespace: str, count: int, in_flight: int) -> None:
 @click.option("--count", type=int, required=True)
 @click.option("--in-flight", type=int, required=True)
 def bind(url: str, namespace: str, count: int, in_flight: int) -> None:
-    """Bind the pods that ``create`` made."""
+    """Bind the pods that ``create`` created."""
     server = Server(url)
     _say(asyncio.run(server.spread(bindings(server, namespace, count), in_flight)))
 
@@ -233,7 +232,7 @@ def bind(url: str, namespace: str, count: int, in_flight: int) -> None:
 @click.option("--count", type=int, required=True)
 @click.option("--milliseconds", type=float, required=True)
 def pace(url: str, namespace: str, count: int, milliseconds: float) -> None:
-    """Create pods one after the other, one in so many milliseconds; says when each request was sent."""
+    """Create pods one after the other at a fixed interval; prints when each request was sent."""
     server = Server(url)
 
     async def run() -> list[float]:
@@ -254,7 +253,7 @@ def pace(url: str, namespace: str, count: int, milliseconds: float) -> None:
 @click.option("--watchers", type=int, required=True)
 @click.option("--count", type=int, required=True)
 def watch(url: str, namespace: str, watchers: int, count: int) -> None:
-    """Watch pods many times over; says "ready", then when the last watcher had all, and the times of every event."""
+    """Watch pods with many clients; prints "ready", then when the last client had all events, and their times."""
     server = Server(url)
 
     def request(more: str) -> bytes:
@@ -275,7 +274,7 @@ def watch(url: str, namespace: str, watchers: int, count: int) -> None:
                 lambda: Events(request, count, one_done), server.host, server.port, ssl=server.tls
             )
             watches.append(watching)
-        # The real server sends the head of the answer at once; so must whoever is compared with it.
+        # The real server sends the response head at once; the embedded server must do so too.
         statuses = await asyncio.gather(*(watching.started for watching in watches))
         if set(statuses) != {200}:
             raise click.ClickException(f"the watches were answered with {sorted(set(statuses))}")
@@ -298,7 +297,7 @@ def watch(url: str, namespace: str, watchers: int, count: int) -> None:
 @click.option("--page", type=int, default=0)
 @click.option("--times", type=int, required=True)
 def list_pods(url: str, namespace: str, expect: int, page: int, times: int) -> None:
-    """List pods, whole or in pages; says how long to the last byte."""
+    """List pods, at once or in pages; prints the time to the last byte."""
     server = Server(url)
     path = f"/api/v1/namespaces/{namespace}/pods"
 
@@ -326,7 +325,7 @@ def list_pods(url: str, namespace: str, expect: int, page: int, times: int) -> N
 
 
 def _continue(body: bytes) -> str:
-    """The token for the next page, wherever the metadata stands, without decoding the items."""
+    """The token of the next page, wherever the metadata is, without decoding the items."""
     at = body.find(b'"continue":"')
     return body[at + 12 : body.index(b'"', at + 12)].decode() if at >= 0 else ""
 

@@ -1,11 +1,11 @@
-"""How much of what a real Kubernetes API can bind the scheduler makes use of.
+"""The binding rate of the scheduler, compared with the rate that a real Kubernetes API allows.
 
-5,000 pods wait on 500 nodes (the workload of ``live``). A bare client binds them that does nothing else: it knows the
-nodes beforehand, watches nothing, and has so many requests in flight. Then ``pumice scheduler`` is started on the same
-pods, made anew, on the same server: it lists them, decides, watches what becomes of it, and writes the status of groups
-and queues beside. Either is a process of its own; its rate is that from its first binding to its last, as a third one
-sees them. The two take turns, as often as there are numbers of requests to try, and the best of either counts: what
-else the machine does changes.
+5,000 pods wait on 500 nodes (the workload of ``live``). A bare client binds them and does nothing else: it knows the
+nodes in advance, watches nothing, and keeps a number of requests in flight. Then ``pumice scheduler`` starts with the
+same pods, created again, on the same server: it lists them, decides, watches the result, and writes the status of
+podgroups and queues. Each runs in its own process; its rate is measured from its first binding to its last, by a third
+process. The two alternate, once for each number of requests in flight, and the best rate of each counts, because the
+load of the machine varies.
 
 python -m benchmarks.binds KUBECONFIG IN_FLIGHT      the bare client
 """
@@ -27,7 +27,8 @@ from typing import Any
 import yaml
 
 from benchmarks import kubernetes, live
-from kubesim.kubelet.node_template import complete, nodes, parse_capacity
+from kubesim.kubelet.node_template import fill_in_node, make_nodes, parse_capacity
+from pumice.embedded.identity import PUMICE
 from pumice.install.apply import apply
 from pumice.install.manifests import definitions, first_queues
 from pumice.kube.client.api import Api
@@ -69,7 +70,7 @@ def bind_rate() -> dict[str, float]:
 
 
 async def _watched(endpoint: kubernetes.Endpoint, access: Access, command: list[str], said: Path) -> dict[str, float]:
-    """Let a process bind everything: its rate, and the CPU time that it and the server spend on each binding."""
+    """Let a process bind all pods; returns its rate, and the CPU time of process and server for each binding."""
     bound: dict[str, float] = {}
     async with _filled(access), Session(access) as session:
         api = Api(session)
@@ -107,7 +108,7 @@ async def bind_all(access: Access, in_flight: int) -> None:
                 await api.bind(about["namespace"], about["name"], node, uid=about["uid"], annotations=placed)
 
         await asyncio.gather(*(bind() for _ in range(in_flight)))
-        await asyncio.sleep(live.PATIENCE)  # to be asked how long it has worked, and then stopped
+        await asyncio.sleep(live.PATIENCE)  # to read its CPU time, and to stop it
 
 
 def _server_cpu(endpoint: kubernetes.Endpoint) -> float:
@@ -119,12 +120,12 @@ def _server_cpu(endpoint: kubernetes.Endpoint) -> float:
 
 
 async def _furnish(access: Access) -> None:
-    """Our kinds, the queues and the nodes."""
+    """The CRDs, the queues and the nodes."""
     capacity = parse_capacity(live.WORKLOAD["nodes"]["capacity"])
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    hosts = nodes(live.WORKLOAD["nodes"]["count"], capacity)
+    hosts = make_nodes(live.WORKLOAD["nodes"]["count"], capacity)
     for number, host in enumerate(hosts):
-        complete(host, number, now, capacity)
+        fill_in_node(host, number, now, capacity, PUMICE)
     for line in apply(Client(access), [*definitions(), *first_queues()]):
         log.info("%s", line)
     async with Session(access) as session:

@@ -1,9 +1,9 @@
-"""A real kube-apiserver with its etcd on loopback, for comparison: started, watched and stopped as one thing.
+"""A real kube-apiserver with its etcd on loopback, for comparison: started, watched and stopped together.
 
-``K8S_BIN`` names the folder with the two binaries (``kube-apiserver``, ``etcd``); without it there is nothing to
-compare with, and ``unavailable`` says why. Both listen on 127.0.0.1 only, with a certificate of their own making and
-one token for a user of ``system:masters``. Two admission plugins are off because the controllers they count on do
-not run here: ServiceAccount (nobody makes the default accounts) and TaintNodesByCondition (nobody lifts the taint).
+``K8S_BIN`` is the folder with the two binaries (``kube-apiserver``, ``etcd``); without it there is nothing to compare
+with, and ``unavailable`` says why. Both listen on 127.0.0.1 only, with a generated certificate and one token for a user
+in ``system:masters``. Two admission plugins are off because their controllers do not run here: ServiceAccount (no
+controller creates the default accounts) and TaintNodesByCondition (no controller removes the taint).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Kubernetes(Endpoint):
         await_ready(self.url, self.token, self._started[-1], self._log("kube-apiserver"))
 
     def end(self, *, at_once: bool = False) -> None:
-        """Stop both; ``at_once``: without a word to anybody."""
+        """Stop both; ``at_once``: by SIGKILL."""
         for process in reversed(self._started if at_once else []):
             process.kill()
         self._running.close()
@@ -132,7 +132,7 @@ def running(*, fsync: bool = True, arguments: Sequence[str] = ()) -> Iterator[Ku
 
 
 def await_ready(url: str, token: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:
-    """Wait until the server says that it is ready; if it ends instead, say what it said last."""
+    """Wait until the server is ready; if it exits instead, raise an error with its last output."""
     trusting = ssl.create_default_context()
     trusting.check_hostname = False
     trusting.verify_mode = ssl.CERT_NONE
@@ -151,7 +151,7 @@ def await_ready(url: str, token: str, process: subprocess.Popen[bytes], log: Pat
 
 @contextlib.contextmanager
 def started(log: Path, command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process for the time of a ``with`` block: asked to stop, and made to if it does not."""
+    """A process for the time of a ``with`` block: terminated at the end, and killed if it does not stop."""
     environment = {key: value for key, value in os.environ.items() if key != "GOGC"}
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
@@ -167,7 +167,7 @@ def started(log: Path, command: Sequence[str]) -> Iterator[subprocess.Popen[byte
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody uses at the moment."""
+    """Free ports on loopback."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for opened in sockets:

@@ -101,7 +101,7 @@ def _scheduler(home: Path, kubeconfig: Path) -> Iterator[tuple[int, str]]:
 
 
 async def _load(kubeconfig: Path) -> tuple[float, list[float]]:
-    """Create everything; the seconds until all was bound, and for each pod those from its request to its binding."""
+    """Create all objects; returns the seconds until all pods were bound, and for each pod from request to binding."""
     access, in_flight = read_kubeconfig(kubeconfig), WORKLOAD["inFlight"]
     server = Server(access.server)
     async with Session(access) as session:
@@ -133,7 +133,7 @@ async def note_bindings(api: Api, revision: str, bound: dict[str, float]) -> Non
         async for batch in batches:
             now = time.monotonic()
             for kind, raw in batch:
-                if kind == "BOOKMARK":  # which is about nobody
+                if kind == "BOOKMARK":  # no pod has this event
                     continue
                 pod = _pods.decode(raw)
                 if pod.spec.node_name:
@@ -173,7 +173,7 @@ def cpu(process: int) -> float:
 
 
 def _engine_seconds(metrics: str) -> float:
-    """What went into the parts of the engine's cycles; the rest of a cycle is translating and writing."""
+    """The times of the parts of the engine's cycles; the rest of a cycle is decoding and writing."""
     with urllib.request.urlopen(metrics, timeout=30) as answer:
         lines = answer.read().decode().splitlines()
     parts = [line for line in lines if line.startswith("pumice_cycle_part_seconds_total{") and "around" not in line]

@@ -1,7 +1,7 @@
-"""What is measured. Each function does one run and returns plain numbers; ``run`` repeats and reports.
+"""The measurements. Each function does one run and returns plain numbers; ``run`` repeats and reports.
 
-Rates are wall-clock, as users see them. Ratios of two costs are taken of CPU time within one run, so that a noisy
-neighbour moves both sides alike.
+Rates are wall-clock, as users see them. Ratios of two costs are taken of CPU time within one run, so that other load on
+the machine affects both sides alike.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def peak_mib() -> float:
 
 
 def allocate(workload: Workload) -> dict[str, float]:
-    """Everything pending to everything placed: one cycle, targets and first look at every job included."""
+    """From all tasks pending to all placed: one cycle, including targets and the first look at every job."""
     engine = new_engine()
     for event in workload.events(engine.state.registry):
         engine.apply(event)
@@ -183,7 +183,7 @@ def churn_e(workload: WorkloadE, rounds: int = 3) -> dict[str, float]:
 
 
 def rounding_cost(name: str, times: int = 20) -> dict[str, float]:
-    """On a full cluster: whole targets from scratch, after one task has ended, and after one job has come."""
+    """On a full cluster: integer targets from scratch, after one task has ended, and after one job was added."""
     engine = new_engine()
     for event in _waiting(name, engine):
         engine.apply(event)
@@ -289,7 +289,7 @@ def _add_leaf(tree: ShareTree, parent: ShareNode, key: str, n: int) -> JobNode:
 
 
 def _full_recursion(node: ShareNode, capacity: list[int]) -> list[int]:
-    """What a scheduler does that recomputes the tree: every node's vector and share, for one decision."""
+    """The cost of a scheduler that recomputes the tree for one decision: vector and share of every node."""
     if not node.children:
         held = list(node.held)
     else:

@@ -25,7 +25,7 @@ import msgspec
 import yaml
 
 HERE = Path(__file__).parent
-WORKLOADS = ("A", "B", "C", "C-gang")  # those in which everything fits, so that all systems end alike
+WORKLOADS = ("A", "B", "C", "C-gang")  # workloads that fit completely, so that all systems reach the same result
 GO_IS_MISSING = 3  # exit status
 SETUP_SECONDS = 300  # more than any peer needs to take in a workload before its limit starts to count
 
@@ -42,7 +42,7 @@ PEERS = (Peer("YuniKorn", "yunikorn", gangs=False), Peer("Volcano", "volcano", g
 
 
 class Check(msgspec.Struct):
-    """What a run must not have done; all zero is right."""
+    """Violations in a run; all must be zero."""
 
     ok: bool
     missing: int = 0
@@ -67,7 +67,7 @@ class Trial(msgspec.Struct):
 
 
 class PumiceReport(msgspec.Struct):
-    """What `python -m benchmarks.run --json -` prints, as far as it is read here."""
+    """The part of the output of `python -m benchmarks.run --json -` that is read here."""
 
     placements: int
     seconds: list[float]
@@ -87,7 +87,7 @@ class Summary(msgspec.Struct):
     peak_rss_mib: float
     partial: bool
     reason: str
-    pumice_is_faster_by: float | None  # None without a run of Pumice, or if nothing was placed
+    pumice_is_faster_by: float | None  # None without a run of Pumice, or if no task was placed
 
 
 def build(peer: Peer, go: str) -> Path:
@@ -212,7 +212,7 @@ def progress(message: str) -> None:
 
 
 def tail(text: str) -> str:
-    """The last lines of an output, where the reason usually stands."""
+    """The last lines of an output, which usually contain the reason."""
     return "\n".join(text.strip().splitlines()[-15:])
 
 
@@ -225,7 +225,7 @@ def read_workload(name: str) -> dict[str, Any]:
 def one_round(
     workload: dict[str, Any], programs: dict[Peer, Path], limit: float, memory: int, only_peers: bool
 ) -> Iterator[Trial]:
-    """One run of every system that can do the workload. Pumice comes first: if it fails, no time is lost."""
+    """One run of every system that supports the workload. Pumice runs first: if it fails, no time is lost."""
     if not only_peers:
         yield run_pumice(workload)
     for peer, program in programs.items():

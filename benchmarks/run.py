@@ -1,8 +1,8 @@
-"""Run the benchmarks: each measurement several times, every time in a process of its own; medians and spreads.
+"""Run the benchmarks: each measurement several times, each time in a new process; reports medians and spreads.
 
 python -m benchmarks.run                     everything, as a table; JSON in benchmarks/results/
 python -m benchmarks.run --workload C        one workload
-python -m benchmarks.run --workload C --json -   as JSON on standard output (what the peers' comparison reads)
+python -m benchmarks.run --workload C --json -   as JSON on standard output (read by the comparison with peers)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RESULTS = Path(__file__).parent / "results"
 
 ROUNDING = ("first_ms", "task_ended_ms", "job_came_ms")
 
-# name -> (what it says, the figures shown)
+# name -> (description, the figures shown)
 MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
     "A": ("allocate, 5,000 tasks on 500 nodes", ("placements_per_second", "peak_rss_mib")),
     "B": ("allocate, 10,000 tasks on 1,000 nodes", ("placements_per_second", "peak_rss_mib")),
@@ -139,7 +139,7 @@ def summarise(results: list[dict[str, float]]) -> dict[str, dict[str, float]]:
 
 
 def lines(name: str, figures: dict[str, dict[str, float]]) -> list[str]:
-    """What is shown of a workload: all on one line, or a line for each of two servers."""
+    """The figures of a workload: on one line, or on a line for each of two servers."""
     what, shown = MEASURES[name]
     if name not in API:
         return [f"{name:14}{what:50}" + "; ".join(text(key, figures[key]) for key in shown)]
@@ -156,7 +156,7 @@ def text(key: str, v: dict[str, float]) -> str:
 
 
 def document(name: str, results: list[dict[str, float]]) -> dict[str, Any]:
-    """What others read: the figures of one workload."""
+    """The figures of one workload, for other programs."""
     summary = summarise(results)
     return {
         "workload": name,

@@ -1,6 +1,6 @@
-"""Workloads as data: a YAML file becomes the events of a cluster with everything pending.
+"""Workloads as data: a YAML file becomes the events of a cluster in which all tasks are pending.
 
-The same files drive the peers (``peers.py``), so every number in them means the same to everybody.
+The same files drive the peers (``peers.py``), so every number in them has the same meaning for all systems.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Workload:
         return Workload(f"{self.name} flat", {**self.spec, "tree": {"orgs": 1, "teams": 1, "queues": queues}})
 
     def events(self, registry: Registry) -> Iterator[Changed]:
-        """Nodes, queues, jobs and tasks, everything pending."""
+        """Nodes, queues, jobs and tasks; all tasks are pending."""
         spec = self.spec
         node = spec["nodes"]
         offered = {"cpu": node["cpu"], "memory": node["memory"], GPU: node["gpu"], "pods": node["pods"]}

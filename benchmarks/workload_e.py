@@ -39,7 +39,7 @@ GI = 2**30
 
 @dataclass
 class WorkloadE:
-    """The parameters of E and the jobs made so far."""
+    """The parameters of E and the jobs created so far."""
 
     spec: dict[str, Any]
     scale: float = 1.0
@@ -101,7 +101,7 @@ class WorkloadE:
                     number += 1
 
     def _make_requests(self, rng: random.Random, nodes: list[NodeSpec], tasks: int) -> list[tuple[int, ...]]:
-        """So many different requests; scaled so that all tasks together ask for more than there is."""
+        """The different requests, scaled so that all tasks together request more than the capacity."""
         count = self._sized(self.spec["shapes"], 8)
         raw = []
         for _ in range(count):

@@ -22,6 +22,7 @@ from kubesim.http import content_negotiation, listen
 from kubesim.kubelet import node_template, pod_behavior
 from kubesim.storage import fsck
 from pumice.decision_log import writer
+from pumice.embedded.identity import PUMICE
 from pumice.engine.recovery import partial_gangs as mend
 from pumice.scheduler import config_watcher, loop
 from tests.support.api_servers import pumice_up
@@ -56,7 +57,9 @@ def test_the_readme(terminal: Terminal) -> None:
 
 def test_the_annotations_are_those_that_are_read() -> None:
     listed = set(re.findall(r"^\| `(pumice\.dev/[\w-]+)`", TRY, re.MULTILINE))
-    assert listed == {pod_behavior.RUN_SECONDS, pod_behavior.FAIL, pod_behavior.STOP_SECONDS}
+    assert listed == {
+        PUMICE.annotation(key) for key in (pod_behavior.RUN_SECONDS, pod_behavior.FAIL, pod_behavior.STOP_SECONDS)
+    }
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
@@ -102,10 +105,10 @@ def test_the_script_for_ci(tmp_path: Path) -> None:
 def test_an_online_backup_is_clean(tmp_path: Path) -> None:
     with pumice_up(data=tmp_path / "data"):
         (tmp_path / "copy").mkdir()
-        source, copy = (sqlite3.connect(tmp_path / name / "pumice.db") for name in ("data", "copy"))
+        source, copy = (sqlite3.connect(tmp_path / name / PUMICE.database) for name in ("data", "copy"))
         with closing(source), closing(copy):
             source.backup(copy)
-    assert fsck.check(tmp_path / "copy") == []
+    assert fsck.check_directory(tmp_path / "copy", PUMICE) == []
 
 
 def test_the_figures_are_those_of_the_code() -> None:
@@ -113,10 +116,10 @@ def test_the_figures_are_those_of_the_code() -> None:
     minutes = listen.COMPACT_SECONDS / 60
     assert f"every {minutes:.0f} minutes, so that {minutes:.0f} to {2 * minutes:.0f} minutes of it" in operations
     assert f"{node_template.PODS} pods unless" in operations
-    assert f"room for {node_template.MOST_NODES:,} nodes" in operations
-    assert f"and {node_lifecycle.QUARANTINE:.0f} seconds later its pods" in operations
-    assert f"After {node_lifecycle.GRACE:.0f} seconds (here one) it is NotReady" in trying
-    assert (events.KEPT, certificates.VALID.days, listen.SHUTDOWN_SECONDS) == (
+    assert f"room for {node_template.MAX_NODES:,} nodes" in operations
+    assert f"and {node_lifecycle.POD_GC_QUARANTINE_SECONDS:.0f} seconds later its pods" in operations
+    assert f"After {node_lifecycle.NODE_MONITOR_GRACE_SECONDS:.0f} seconds (here one) it is NotReady" in trying
+    assert (events.EVENT_TTL_SECONDS, certificates.VALID.days, listen.SHUTDOWN_SECONDS) == (
         3600,
         365,
         2,

@@ -10,7 +10,7 @@ import click
 import pytest
 import yaml
 
-from pumice.cli.cluster.programs import PROGRAMS
+from pumice.cli.cluster.volcano_programs import PROGRAMS
 from pumice.cli.main import cli
 from pumice.kube.client import credentials, exec_plugin
 from pumice.kube.client.kubeconfig import read_kubeconfig

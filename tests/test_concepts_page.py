@@ -14,7 +14,7 @@ import yaml
 
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.engine.preemption.cooldown import LIVE
-from pumice.sim.files import read_manifests
+from pumice.sim.manifest_files import read_manifests
 from pumice.sim.simulation import Simulation, open_simulation
 from tests.support.shell_pages import ROOT, Shown, Terminal, shown
 

@@ -57,9 +57,9 @@ configurations:
   arguments: {x: 1}
 """
     assert read_config(text, "here").notes == (
-        'reclaim: argument reclaim.minRunTime has no effect here, did you mean "reclaim.minRuntime"?',
-        "allocate: argument x has no effect here",
-        'drf: argument drf.patiense has no effect here, did you mean "drf.patience"?',
-        "predicates: argument predicate.CacheEnable has no effect here",
+        'plugin reclaim: argument reclaim.minRunTime has no effect, did you mean "reclaim.minRuntime"?',
+        "plugin allocate: argument x has no effect",
+        'plugin drf: argument drf.patiense has no effect, did you mean "drf.patience"?',
+        "plugin predicates: argument predicate.CacheEnable has no effect",
     )
     assert default_config().notes == ()

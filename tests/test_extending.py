@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.cli.why_lines import answer_lines
+from pumice.cli.why.report_output import report_lines
 from pumice.engine import (
     ACTIONS,
     BUILT_IN,
@@ -86,7 +86,9 @@ def test_arguments_that_the_example_refuses(tmp_path: Path) -> None:
     scenario.write_text(text.replace("joblimit.most: 2", "joblimit.most: none"), encoding="utf-8")
     done = command(f"pumice check {scenario}", tmp_path)
     assert done.returncode != 0
-    message = "spec.config: line 6: joblimit: joblimit.most: 'none' given; write a whole number, 1 or more"
+    message = (
+        "spec.config: line 6: plugin joblimit: argument joblimit.most: 'none' given; write a whole number, 1 or more"
+    )
     assert message in done.stdout + done.stderr
 
 
@@ -180,11 +182,11 @@ class LimitedCluster:
     def why(self) -> str:
         answer = explain(self.engine, "d/solvers", self.engine.now)
         assert answer is not None
-        return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(answer_lines(answer, virtual=True)))
+        return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(report_lines(answer, virtual=True)))
 
 
 @pytest.mark.parametrize("capacity", [True, False])
-@pytest.mark.parametrize("without", [(), ("may_take",), ("set_bounds",), ("may_take", "set_bounds")])
+@pytest.mark.parametrize("without", [(), ("preemptive",), ("set_bounds",), ("preemptive", "set_bounds")])
 def test_the_limit_is_kept_whatever_hooks_it_has(without: tuple[str, ...], capacity: bool) -> None:
     cluster = LimitedCluster(cpu_limit(*without), capacity)
     assert (cluster.held("solvers"), cluster.held("other")) == (2000, 8000)
@@ -205,14 +207,14 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("without", [("set_bounds",), ("may_take", "set_bounds")])
+@pytest.mark.parametrize("without", [("set_bounds",), ("preemptive", "set_bounds")])
 def test_without_may_take_victims_are_searched_in_vain(searches: list[str], without: tuple[str, ...]) -> None:
     cluster = LimitedCluster(cpu_limit(*without))
     searches.clear()
     cluster.job("other", 21)  # something changes
     cluster.cycle()
     why = cluster.why()
-    if "may_take" in without:
+    if "preemptive" in without:
         assert searches
         assert "takes back what other queues hold beyond their part" in why
     else:
@@ -224,7 +226,7 @@ def test_without_bounds_the_job_stays_owed() -> None:
     why = LimitedCluster(cpu_limit("set_bounds")).why()
     assert "entitled to 5 tasks" in why
     assert "which it is owed" in why
-    assert re.search("room will be kept in .* for it on n1", why)
+    assert re.search("capacity will be reserved in .* for it on n1", why)
     why = LimitedCluster(cpu_limit()).why()
     assert "entitled to 2 tasks" in why
     assert "which it is not owed" in why
@@ -235,13 +237,13 @@ def test_what_why_says_of_a_limit_of_a_third_party() -> None:
     why = LimitedCluster(cpu_limit("set_bounds")).why()
     assert why.startswith("d/solvers runs 2 of 6 tasks and waits: queue solvers may hold cpu 2\n")
     assert "LIMITS\n  queue solvers may hold cpu 2\n" in why
-    assert "TO START\n  - the plugin cpulimit has to agree\n" in why
+    assert "TO START\n  - wait until plugin cpulimit accepts it\n" in why
     assert "AT MOST" not in why
     assert "AT MOST" in LimitedCluster(cpu_limit(), capacity=False).why()
 
 
 def test_capacity_refuses_what_is_beyond_the_ceiling_of_a_plugin_behind_it() -> None:
-    cluster = LimitedCluster(cpu_limit("allocatable", "may_take"))
+    cluster = LimitedCluster(cpu_limit("allocatable", "preemptive"))
     assert cluster.held("solvers") == 2000
     assert "queue solvers may hold cpu 2 at most" in cluster.why()
 

@@ -42,7 +42,7 @@ def test_the_picture_is_what_the_demo_prints() -> None:
 
 
 def test_what_is_said_about_the_picture_is_what_the_demo_counts() -> None:
-    number = re.search(r"later (\d+) tasks of \*ads\* have made way", TEXT)
+    number = re.search(r"evicted (\d+) tasks of \*ads\*", TEXT)
     assert number is not None
     assert f"reclaim: {number[1]} tasks of models and serving make way for science" in pumice("demo").stdout
 

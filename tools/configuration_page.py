@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from what plugins, actions and flags say of themselves.
+"""Writes docs/configuration.md from the descriptions of plugins, actions and flags in the code.
 
 python tools/configuration_page.py > docs/configuration.md
 """

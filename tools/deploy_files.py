@@ -1,11 +1,11 @@
-"""Writes deploy/kustomize and deploy/helm from the manifests in pumice.install: they are made in one place only.
+"""Writes deploy/kustomize and deploy/helm from the manifests in pumice.install, the only place that defines them.
 
 python -m tools.deploy_files
 
-The chart's templates are the same objects with a few values left open. Where an object differs beside Volcano, both
-stand there and a value decides. Two kinds are left out: queues, which the controllers make where they are missing (an
-apply would set them back every time), and in the chart the namespace, which is Helm's. Values that nobody can mean are
-refused by a schema: to Helm, the text "false" is true and a name that is misspelt is nothing.
+The templates of the chart are the same objects with a few values left open. If an object differs beside Volcano, the
+template contains both versions and a value selects one. Two kinds are left out: queues, which the controllers create if
+they are missing (an apply would reset them every time), and, in the chart, the namespace, which Helm creates. A schema
+rejects invalid values, because to Helm the text "false" is true and a misspelt name is ignored.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import yaml
 
 from pumice import __version__
 from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
-from pumice.install.manifests import definitions, manifests
-from pumice.install.options import NAME, InstallOptions
+from pumice.install.install_options import INSTALL_NAME, InstallOptions
+from pumice.install.manifests import all_manifests, definitions
 
 Object = dict[str, Any]
 Key = tuple[str, str]
@@ -30,7 +30,7 @@ DEPLOY = Path(__file__).parent.parent / "deploy"
 WRITTEN = "# Written by tools/deploy_files.py from the code. Change that instead.\n"
 
 OPEN = InstallOptions(namespace="NAMESPACE-HERE", image="IMAGE-HERE", replicas=987654321, configuration="SETTINGS-HERE")
-"""Values that nobody has, each to be found again in what is written."""
+"""Placeholder values, found again in the written manifests."""
 TEMPLATES = {
     "NAMESPACE-HERE": "{{ .Release.Namespace | quote }}",
     "IMAGE-HERE": '"{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"',
@@ -54,7 +54,7 @@ images:
 CHART = f"""\
 {WRITTEN}
 apiVersion: v2
-name: {NAME}
+name: {INSTALL_NAME}
 description: A hierarchical fair-share batch scheduler that speaks the Volcano API
 type: application
 version: {__version__}
@@ -120,7 +120,7 @@ def files() -> Iterator[tuple[str, str]]:
     yield "kustomize/kustomization.yaml", KUSTOMIZATION
     yield "kustomize/definitions.yaml", WRITTEN + written(definitions())
     yield "kustomize/pumice.yaml", WRITTEN + written(_own(InstallOptions()))
-    chart = f"helm/{NAME}"
+    chart = f"helm/{INSTALL_NAME}"
     yield f"{chart}/Chart.yaml", CHART
     yield f"{chart}/values.yaml", _values()
     yield f"{chart}/values.schema.json", json.dumps(VALUES, indent=2) + "\n"
@@ -132,7 +132,7 @@ def files() -> Iterator[tuple[str, str]]:
 
 def _own(choices: InstallOptions) -> list[Object]:
     """All but definitions, which have files of their own, and queues."""
-    return [one for one in manifests(choices) if one["kind"] not in {"CustomResourceDefinition", "Queue"}]
+    return [one for one in all_manifests(choices) if one["kind"] not in {"CustomResourceDefinition", "Queue"}]
 
 
 def _values() -> str:
@@ -140,7 +140,7 @@ def _values() -> str:
     return f"""\
 {WRITTEN}
 image:
-  repository: {NAME}
+  repository: {INSTALL_NAME}
   tag: ""  # that of the chart
 replicas: {InstallOptions().replicas}  # of each component
 webhooks: true  # without them nothing is filled in and nothing refused
@@ -157,7 +157,7 @@ def _templates() -> Iterator[tuple[str, str]]:
     unjudged = _by_key(replace(whole, webhooks=False))
     found: dict[str, list[str]] = {}
     for key, one in alone.items():
-        component = one["metadata"]["labels"].get("app.kubernetes.io/component", NAME)
+        component = one["metadata"]["labels"].get("app.kubernetes.io/component", INSTALL_NAME)
         text = _template(one, beside.get(key))
         if key not in unjudged:
             text = _if(".Values.webhooks", text)

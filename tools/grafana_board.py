@@ -1,8 +1,8 @@
-"""Writes deploy/grafana/pumice.json, a board for the metrics of scheduler, controllers and webhooks.
+"""Writes deploy/grafana/pumice.json, a dashboard for the metrics of scheduler, controllers and webhooks.
 
 python -m tools.grafana_board
 
-A row answers one question. In each, who looks first sees whether something is wrong.
+Each row answers one question; its first panel shows whether something is wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Object = dict[str, Any]
 
 
 class Panel(NamedTuple):
-    """What is drawn: expressions with what each is called, in a unit of Grafana's."""
+    """A panel: expressions with their legends, in a unit of Grafana."""
 
     title: str
     series: dict[str, str]
@@ -37,7 +37,7 @@ def _quantiles(metric: str) -> dict[str, str]:
 
 
 def _of_queues(metric: str, over: int = 1, **chosen: str) -> dict[str, str]:
-    """A series for each queue that is looked at."""
+    """A series for each selected queue."""
     labels = "".join(f'{name}="{value}", ' for name, value in chosen.items())
     return {"{{queue_name}}": f"max by (queue_name) ({metric}{{{labels}{QUEUES}}}){f' / {over}' if over > 1 else ''}"}
 

@@ -1,11 +1,11 @@
-"""Finds Helm for the tests of the chart, or builds it; prints where it is.
+"""Finds Helm for the tests of the chart, or builds it; prints its path.
 
 python -m tools.helm_binary
 
-It is looked for on ``PATH`` and in the cache, and otherwise built from the Go module registry, by module name and
-version, with the libraries of the Kubernetes that ``kubernetes_binaries`` builds: what Go has compiled for the one it
-has for the other, and after that it takes a minute on two cores, once. Without Go nothing can be built: exit status 3,
-and a line that says so.
+Helm is searched on ``PATH`` and in the cache, and otherwise built from the Go module registry, by module name and
+version, with the libraries of the Kubernetes version that ``kubernetes_binaries`` builds, so that both share compiled
+packages. After Kubernetes, the build takes a minute on two cores, once. Without Go the tool prints a message and exits
+with status 3.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ABSENT = "there is no helm on PATH, and no Go to build it with"
 
 
 def place() -> Path:
-    """Where what was built stays."""
+    """The path of the built binary."""
     return cache().parent / f"helm-{HELM}" / "helm"
 
 

@@ -2,12 +2,12 @@
 
 python -m tools.kubernetes_binaries
 
-They are looked for in ``KUBEBUILDER_ASSETS``, on ``PATH`` and in the cache, and otherwise built from the Go module
+They are searched in ``KUBEBUILDER_ASSETS``, on ``PATH`` and in the cache, and otherwise built from the Go module
 registry, by module name and version: about six minutes on two cores, once. The cache is outside of the checkout, in
-the user's cache directory. Without Go nothing can be built: exit status 3, and a line that says so.
+the user's cache directory. Without Go the tool prints a message and exits with status 3.
 
-What is built has kube-controller-manager too. Folders of others often have not, and are taken as they are: the tests
-that need it look for it themselves.
+A built folder contains kube-controller-manager too. Other folders often lack it and are accepted: the tests that need
+it search for it themselves.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ VERSION_VARIABLES = ("k8s.io/client-go/pkg/version", "k8s.io/component-base/vers
 
 
 def cache() -> Path:
-    """Where what was built stays."""
+    """The folder of built binaries."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "pumice" / f"kubernetes-{KUBERNETES}-etcd-{ETCD}"
 
 
 def places() -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Folders to look into, and what each must have."""
+    """Folders to search, and the binaries that each must contain."""
     if given := os.environ.get("KUBEBUILDER_ASSETS"):
         yield Path(given), NEEDED
     if on_path := shutil.which(NEEDED[0]):
@@ -50,7 +50,7 @@ def found() -> Path | None:
 
 
 def missing(place: Path, needed: Sequence[str]) -> list[str]:
-    """What a folder has not."""
+    """The binaries that a folder lacks."""
     return [name for name in needed if not os.access(place / name, os.X_OK)]
 
 
@@ -78,7 +78,7 @@ def build_kubernetes(work: Path, names: Sequence[str]) -> None:
     module.mkdir()
     version = ["go 1.26.0", "godebug default=go1.26", f"require k8s.io/kubernetes v{KUBERNETES}"]
     (module / "go.mod").write_text("\n".join(["module test.invalid/kubernetes", *version, ""]))
-    # Kubernetes finds its own parts by paths within its repository; whoever depends on it must say where they are.
+    # Kubernetes refers to its own modules by paths within its repository; a dependent module must say where they are.
     staging = f"v0.{KUBERNETES.partition('.')[2]}"
     described = json.loads(go(module, "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES}"))
     parts = re.findall(
@@ -103,7 +103,7 @@ def _build_etcd(work: Path) -> None:
 
 
 def go(folder: Path, *arguments: str) -> str:
-    """What a command of Go says, without C and with a ``go.mod`` that it may complete. ``RuntimeError`` if it fails."""
+    """The output of a go command, without cgo; it may complete ``go.mod``. ``RuntimeError`` if it fails."""
     environment = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
     done = subprocess.run(["go", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,9 +1,8 @@
-"""Writes docs/metrics.md from the metrics that scheduler, controllers and webhooks really give.
+"""Writes docs/metrics.md from the metrics that scheduler, controllers and webhooks export.
 
 python tools/metrics_page.py > docs/metrics.md
 
-Each is asked once, after a moment in which everything it counts has happened, so that every series is there and shows
-its labels.
+Each component is scraped once, after every counted event has happened, so that all series exist with their labels.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, cast
 
 from prometheus_client.core import Metric
 
-from pumice.cli.leading import of_leading
+from pumice.cli.daemons.leader_election import leading_metric
 from pumice.config.load import default_config
 from pumice.decision_log.writer import DecisionLog
 from pumice.kube.client.api import Api
@@ -30,7 +29,7 @@ from pumice.observability.metrics.admission_metrics import AdmissionMetrics
 from pumice.observability.metrics.job_metrics import JobMetrics
 from pumice.observability.metrics.scheduler_metrics import JOBS_SHOWN, SchedulerMetrics
 from pumice.scheduler.loop import Cycle, Scheduler
-from pumice.sim.files import read_manifests
+from pumice.sim.manifest_files import read_manifests
 from pumice.sim.simulation import open_simulation
 
 ROOT = Path(__file__).parent.parent
@@ -43,18 +42,18 @@ HEAD = f"""\
 
 <!-- Written by tools/metrics_page.py from the code. Change that instead. -->
 
-What `/metrics` of each process says, in the text format of Prometheus; where it is served is in
-[operations.md](operations.md#metrics-and-health). Names that begin with `volcano_` mean what they mean in Volcano, with
-its labels and units, so that dashboards go on working; the others are Pumice's own.
+The metrics that each process serves at `/metrics`, in the text format of Prometheus;
+[operations.md](operations.md#metrics-and-health) says on which address. Metrics that begin with `volcano_` have the
+meaning, labels and units of Volcano's, so that dashboards for Volcano keep working; the others are Pumice's own.
 
 - A counter ends in `_total` here as when it is scraped. Counters of Volcano whose names end otherwise keep their names,
   and have no type.
 - A histogram is scraped as `..._bucket`, `..._sum` and `..._count`.
-- What is gone from the cluster is gone from the answer. Of jobs that are not over, the {JOBS_SHOWN:,} oldest have
-  series of their own; `pumice_jobs_not_shown` says how many have none.
-- A queue counts with all below it. An inner node of the tree that only hierarchy annotations name has no Queue object
-  and is shown by its path: `queue_name="root/eng"`.
-- Besides, all give what the client library says of any process: `process_` and `python_`, such as
+- A deleted object has no series. Of the unfinished jobs, the {JOBS_SHOWN:,} oldest have series of their own;
+  `pumice_jobs_not_shown` is the number of the others.
+- The values of a queue include the queues below it. An inner node of the tree that only hierarchy annotations name has
+  no Queue object and is named by its path: `queue_name="root/eng"`.
+- Every process also serves the `process_` and `python_` metrics of the client library, such as
   `process_resident_memory_bytes`.
 """
 
@@ -67,12 +66,12 @@ def page() -> str:
 
 
 async def _sections() -> list[str]:
-    async with Session(Access("http://127.0.0.1:1")) as session:  # nobody is asked
+    async with Session(Access("http://127.0.0.1:1")) as session:  # no request is sent
         api = Api(session)
         informer: Informer[Document] = Informer(api, JOBS.raw, cast(Any, None))
         return [
-            *_section("The scheduler", [*_of_scheduler(api), of_leading(True)]),
-            *_section("The controllers", [*_of_controllers(informer), of_leading(True)]),
+            *_section("The scheduler", [*_of_scheduler(api), leading_metric(True)]),
+            *_section("The controllers", [*_of_controllers(informer), leading_metric(True)]),
             *_section("The webhooks", _of_webhooks(informer)),
         ]
 
@@ -91,7 +90,7 @@ def _name(family: Metric) -> str:
 
 
 def _labels(family: Metric) -> list[str]:
-    """What tells the series of a family apart."""
+    """The labels of the series of a family."""
     known = getattr(family, "_labelnames", ())
     return list(known or dict.fromkeys(label for sample in family.samples for label in sample.labels if label != "le"))
 
@@ -104,7 +103,7 @@ def _of_scheduler(api: Api) -> list[Metric]:
     simulation = open_simulation(read_manifests([str(ROOT / EXAMPLE)]), EXAMPLE)
     scheduler.engine = simulation.cluster.engine
     decisions = simulation.step()
-    for part in ("settle", "allocate", ""):
+    for part in ("prepare", "allocate", ""):
         enter(part)
     for watcher in scheduler.watchers:
         watcher(Cycle(1, 0.0, 0.0, (), tuple(decisions), scheduler.engine))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
-from pumice.sim.files import read_manifests
+from pumice.sim.manifest_files import read_manifests
 from pumice.sim.simulation import Simulation, open_simulation
 
 ROOT = Path(__file__).parent.parent

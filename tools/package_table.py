@@ -2,8 +2,8 @@
 
 python -m tools.package_table
 
-The layers and the forbidden imports of ``[tool.importlinter]`` say which packages a package may import; the first
-sentence of its docstring says what it holds.
+The layers and the forbidden imports of ``[tool.importlinter]`` define which packages a package may import; the first
+sentence of its docstring is its description.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def layers() -> list[list[str]]:
 
 
 def forbidden(package: str) -> set[str]:
-    """What the contracts forbid a package as a whole to import."""
+    """The packages that the contracts forbid a package to import."""
     about = [one for one in contracts() if package in one.get("source_modules", ())]
     return {name for one in about for name in one["forbidden_modules"]}
 

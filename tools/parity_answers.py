@@ -18,7 +18,7 @@ EXCHANGES = Path(__file__).parent.parent / "tests" / "kubesim" / "parity" / "exc
 
 
 class _Plain(yaml.SafeDumper):
-    """Without anchors: every step stands for itself."""
+    """YAML without anchors: every step is written in full."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -30,7 +30,7 @@ def written(document: Any) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Play everything, and write down what comes back."""
+    """Play all exchanges, and write the answers to their files."""
     paths = [Path(name) for name in names] or sorted(EXCHANGES.glob("*.yaml"))
     with kubernetes.running(fsync=False) as server:
         player = Player(server.url, server.token)

@@ -36,7 +36,7 @@ ENVELOPE_FIELDS: Final = frozenset({"apiVersion", "kind"})
 UNREAD_SHAPES: Final = frozenset({"ManagedFieldsEntry"})
 """The server keeps none of these."""
 HAVE_ZEROS: Final = frozenset({"bool", "int32", "int64", "text"})
-"""Types with a zero that a client sends in protobuf even if nobody set the field."""
+"""Types with a zero that a client sends in protobuf even if the field is not set."""
 WIRE_TYPES: Final[Mapping[str, frozenset[str]]] = {
     "text": frozenset({"string", "bytes"}),
     "bool": frozenset({"bool"}),
@@ -157,17 +157,17 @@ def _message(body: str, package: str, struct: str) -> Message:
 
 
 class Numbering:
-    """Walks along the shapes and the messages that they stand for, and notes the numbers of their fields."""
+    """Walks the shapes and their messages, and records the numbers of their fields."""
 
     def __init__(self, known: Mapping[str, Message], shapes: Mapping[str, list[str]]) -> None:
         self._known = known
         self._shapes = shapes
         self._seen: set[tuple[str, str]] = set()
         self.entries: dict[str, dict[str, str]] = {}
-        """What is written about the fields of each shape, in the order of their numbers."""
+        """The entries of the fields of each shape, in the order of their numbers."""
 
     def visit(self, shape: str, message: str) -> None:
-        """Number the fields of a shape that stands for a message, and those of the shapes in it."""
+        """Number the fields of a shape by its message, and those of the shapes in it."""
         if (shape, message) in self._seen:
             return
         self._seen.add((shape, message))
@@ -219,7 +219,7 @@ def _entry(numbers: tuple[int, ...], kind: str, wire_type: str, keeps_zero: bool
 
 def content(folders: list[Path]) -> str:
     """The text of the module ``field_numbers``."""
-    groups = [schema_dsl.shapes(text) for text in SHAPES]
+    groups = [schema_dsl.parse_shapes(text) for text in SHAPES]
     numbering = Numbering(messages(folders), {name: lines for group in groups for name, lines in group.items()})
     for shape in ("ObjectMeta", "DeleteOptions"):
         numbering.visit(shape, f"{META}.{shape}")

@@ -31,7 +31,7 @@ def imported_names(module: ModuleType) -> dict[str, str]:
 
 
 def read_attributes() -> dict[str, list[str]]:
-    """What a plugin may read, by class: the list in the docstring of ``pumice.plugin``."""
+    """The attributes that a plugin may read, by class: the list in the docstring of ``pumice.plugin``."""
     found = {}
     for entry in READ.finditer(import_module("pumice.plugin").__doc__ or ""):
         words = re.findall(r"``(\w+)``", entry[0].partition(":")[2] if ":" in entry[0] else "")

@@ -1,4 +1,4 @@
-"""Writes the objects that a cluster has from the start as JSON, beside the YAML in which people write them.
+"""Writes the initial objects of a cluster as JSON, beside their YAML sources.
 
 python -m tools.shipped_json
 """
@@ -15,7 +15,7 @@ from pumice.crds import FOLDER
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Every file that is made, and what belongs into it."""
+    """Every written file with its content."""
     for source in sorted(FOLDER.glob("**/*.yaml")):
         objects = list(yaml.safe_load_all(source.read_bytes()))
         yield source.with_suffix(".json"), json.dumps(objects, separators=(",", ":")) + "\n"

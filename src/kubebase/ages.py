@@ -1,7 +1,7 @@
-"""How long ago: durations as kubectl prints them, coarser the longer they are.
+"""Ages and durations as kubectl prints them: the longer, the coarser.
 
-A table shows one moment. `at` fixes it while the table is made, so that all its rows agree; outside of it the clock
-is asked.
+All rows of a table must show ages of the same moment. ``at`` fixes that moment while a table is built; outside of it,
+each call reads the clock.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Certificates of our own making: an authority, and the one certificate that it signs.
+"""Self-issued TLS certificates: a certificate authority and the one server certificate that it signs.
 
-The key of the authority is thrown away as soon as it has signed. Whoever trusts the authority trusts that certificate
-and no other, and there is one secret less to keep. A new certificate brings a new authority; for a while both are
-trusted.
+The key of the authority is discarded as soon as it has signed. A client that trusts the authority therefore trusts
+exactly one certificate, and there is one secret less to keep. A renewed certificate comes with a new authority; clients
+trust both for a while.
 """
 
 from __future__ import annotations
@@ -19,38 +19,40 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BACKDATED = timedelta(hours=1)
-"""So much earlier a certificate is valid, for those whose clocks are behind."""
+"""How much earlier a certificate becomes valid, for clients whose clocks are behind."""
 VALID = timedelta(days=365)
 REMEMBERED = 4
-"""So many authorities of before are trusted: whatever goes wrong again and again, their number stays bounded."""
+"""The number of earlier authorities that stay trusted; a limit, should renewals repeat."""
 
 _PEM = serialization.Encoding.PEM
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a server shows and what it proves it with, and whom its clients are to trust; all of it in PEM."""
+    """A server certificate, its key, and the authorities that clients trust; all in PEM."""
 
     authorities: bytes
-    """The authority that has signed it; further ones, if some of before are still trusted, behind it."""
+    """The authority that has signed it, followed by earlier authorities that are still trusted."""
     certificate: bytes
     key: bytes
 
 
-def issue(names: Iterable[str], now: datetime | None = None, valid: timedelta = VALID) -> Certificate:
-    """A certificate for a server that is called by these names or addresses."""
+def issue(
+    names: Iterable[str], now: datetime | None = None, valid: timedelta = VALID, *, common_name: str = "server"
+) -> Certificate:
+    """A certificate for a server with these names or addresses."""
     now = now or datetime.now(UTC)
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     serial = x509.random_serial_number()
-    # Each authority has a name of its own: among several, clients find the right one by it.
-    issuer = _named(f"pumice-ca-{serial & 0xFFFFFFFF:08x}")
+    # Each authority has a unique name, by which clients choose among several.
+    issuer = _named(f"{common_name}-ca-{serial & 0xFFFFFFFF:08x}")
     authority = (
         _unsigned(issuer, issuer, authority_key, now, valid, serial)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
     server = (
-        _unsigned(_named("pumice"), issuer, key, now, valid, x509.random_serial_number())
+        _unsigned(_named(common_name), issuer, key, now, valid, x509.random_serial_number())
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName([_name(name) for name in dict.fromkeys(names)]), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -60,12 +62,14 @@ def issue(names: Iterable[str], now: datetime | None = None, valid: timedelta = 
     return Certificate(authority.public_bytes(_PEM), server.public_bytes(_PEM), secret)
 
 
-def renewed(old: Certificate, names: Iterable[str], now: datetime, valid: timedelta = VALID) -> Certificate:
-    """Another certificate, also for the names of the old one; who has trusted that is to trust both while they last.
+def renewed(
+    old: Certificate, names: Iterable[str], now: datetime, valid: timedelta = VALID, *, common_name: str = "server"
+) -> Certificate:
+    """A new certificate, also for the names of the old one; clients of the old one trust both while they are valid.
 
-    Servers that are called differently, as in the middle of an update, would else renew each other's for ever.
+    Otherwise servers with different names, as during a rolling update, would renew each other's certificate forever.
     """
-    new = issue([*names, *_names_in(old)], now, valid)
+    new = issue([*names, *_names_in(old)], now, valid, common_name=common_name)
     try:
         known = x509.load_pem_x509_certificates(old.authorities)
     except ValueError:
@@ -75,15 +79,15 @@ def renewed(old: Certificate, names: Iterable[str], now: datetime, valid: timede
 
 
 def signer(found: Certificate) -> bytes:
-    """The authority that has signed a certificate, of those that are trusted with it."""
+    """The authority that has signed a certificate, without the earlier ones."""
     first, end, _ = found.authorities.partition(b"-----END CERTIFICATE-----")
     return first + end
 
 
 def serves(found: Certificate, names: Iterable[str], now: datetime, early: timedelta = timedelta(0)) -> bool:
-    """Whether a certificate is sound, is for all these names, is valid now and lasts for so long.
+    """Whether a certificate is intact, covers all these names, is valid now and for at least ``early``.
 
-    One that is not valid yet comes from somebody whose clock is far ahead: clients would wait as long as that.
+    A certificate that is not valid yet was issued by a host whose clock is ahead: clients would reject it until then.
     """
     try:
         loaded = x509.load_pem_x509_certificate(found.certificate)
@@ -100,7 +104,7 @@ def serves(found: Certificate, names: Iterable[str], now: datetime, early: timed
 
 
 def _names_in(found: Certificate) -> list[str]:
-    """What a certificate is for, as far as it can be read."""
+    """The names in a certificate; none if it cannot be parsed."""
     try:
         loaded = x509.load_pem_x509_certificate(found.certificate)
         listed = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -1,17 +1,17 @@
-"""How much of a node a pod takes, counted as Kubernetes counts it.
+"""The resource request of a pod, counted as Kubernetes counts it.
 
 A pod's containers do not all run at once. Init containers run one after another before the app
 containers start; those with `restartPolicy: Always` (sidecars) keep running once they have started. So,
 for each resource, the pod needs the larger of
 
     all app containers + all sidecars                          (when it is up)
-    one init container + the sidecars listed before it         (while it starts, the worst step)
+    one init container + the sidecars listed before it         (while it starts, the largest step)
 
 A pod-level request, where given, replaces this for cpu, memory and huge pages. The overhead of the
-runtime class comes on top, and a pod is always one of `pods`.
+runtime class is added, and every pod counts as one of `pods`.
 
-A request that is missing where a limit is given takes the limit, as the API server fills it in; so do
-manifests that never passed through one.
+A missing request defaults to the limit, as the API server fills it in; this also holds for
+manifests that never passed through an API server.
 """
 
 from collections.abc import Iterable, Mapping
@@ -72,9 +72,9 @@ def _request(container: Container, where: str) -> dict[str, int]:
 
 
 def _pod_level_request(pod_level: Requirements, counted: Mapping[str, int], where: str) -> dict[str, int]:
-    """What the pod itself asks for instead of what was counted, where it may and does.
+    """The pod-level resources, where they replace the sum over containers.
 
-    A pod-level limit stands in for a missing request only if no container asks for the resource; for
+    A pod-level limit replaces a missing request only if no container requests the resource; for
     huge pages, which cannot be overcommitted, always.
     """
     requests, limits = _requirements(pod_level, where)

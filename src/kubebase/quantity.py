@@ -1,14 +1,14 @@
 """Kubernetes quantities: the numbers behind `500m`, `4Gi` and `1e3`.
 
 A quantity is an exact multiple of one nano unit, so it is kept as an integer count of nanos together
-with the notation it was written in; no float takes part anywhere. Whatever is finer than a nano is
-rounded away from zero when it is read (whoever asks for something gets something), and a value with a
+with the notation it was written in; no floats are involved. Anything finer than a nano is rounded away
+from zero when it is parsed, so that a positive request never becomes zero, and a value with a
 binary suffix is capped at 2^63 - 1. Decimal values are not capped, as in Kubernetes.
 
 The canonical text of a quantity has no fraction and the largest suffix that loses nothing: `1.5` is
 `1500m`, `0.5Gi` is `512Mi`, `1e4` is `10e3`.
 
-Some text that passes Kubernetes' parser is refused here because it can only be a mistake: text
+Some text that passes Kubernetes' parser is rejected here because it can only be a mistake: text
 without any digit (`m`, `-`), and numbers of 10^100 and more, or of 200 characters.
 """
 

@@ -1,11 +1,11 @@
-"""Resource vectors: what a node has, a queue may use and a task asks for, as tuples of integers.
+"""Resource vectors: node capacities, queue limits and task requests as tuples of integers.
 
-A `Registry` gives every resource name a fixed place in the vectors: cpu, memory and pods first, the
+A `Registry` gives every resource name a fixed index in the vectors: cpu, memory and pods first, the
 others in the order in which they are first seen. Amounts are integers, rounded up: cpu in milli, memory
 in bytes, pods in units, every other resource in milli.
 
-The registry grows while the cluster is running. A vector that was made earlier is simply shorter, and
-every function here takes the places it lacks as 0; `widen` pads it where the length must match.
+The registry grows while the cluster is running. A vector that was created earlier is shorter, and
+every function here treats its missing elements as 0; `widen` pads it where the length must match.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +19,10 @@ from kubebase.quantity import Notation, Quantity, QuantityError, Scalar, parse
 CPU, MEMORY, PODS = 0, 1, 2
 
 LARGEST_AMOUNT = 2**63 - 1
-"""Amounts stop here, so that every vector fits into 64-bit arrays whatever a manifest says."""
+"""The maximum amount, so that every vector fits into 64-bit arrays."""
 
 MOST_RESOURCES = 256
-"""So many resources have a place. Every vector has one for each, and whoever may write a pod may invent names."""
+"""The maximum number of resource names. Every vector has an element for each, and users can invent names in pods."""
 
 Vector: TypeAlias = tuple[int, ...]
 ResourceList: TypeAlias = Mapping[str, Scalar]
@@ -32,7 +32,7 @@ _WHOLE_UNITS = (MEMORY, PODS)
 
 
 class ResourceError(ValueError):
-    """A resource list with something in it that is no amount, or no resource; the message says where."""
+    """An invalid resource list; the message names the place."""
 
 
 class Registry:
@@ -46,9 +46,7 @@ class Registry:
     def index(self, name: str) -> int:
         """The place of a resource, a new one at the end when it is seen for the first time."""
         if len(self._index) >= MOST_RESOURCES and name not in self._index:
-            raise ResourceError(
-                f"{name}: nobody has named this resource before, and there are {MOST_RESOURCES} already"
-            )
+            raise ResourceError(f"{name}: too many resource names: the limit is {MOST_RESOURCES}, and this one is new")
         return self._index.setdefault(name, len(self._index))
 
     @property
@@ -173,9 +171,9 @@ def _in_unit(index: int, milli: int) -> int:
 
 
 def _format_bytes(amount: int) -> str:
-    """Bytes as people write them: 5G, 5Gi, 1536Mi.
+    """Bytes with a suffix: 5G, 5Gi, 1536Mi.
 
-    Binary where it comes out in whole Ki, except for a whole number of M that is shorter in decimal
+    Binary if it is a whole number of Ki, except for a whole number of M that is shorter in decimal
     (2048G is also 1953125Mi); decimal otherwise.
     """
     decimal = Quantity(amount * 10**9).format()

@@ -1,4 +1,4 @@
-"""Moments as objects have them."""
+"""Timestamps in the format of Kubernetes objects."""
 
 from __future__ import annotations
 

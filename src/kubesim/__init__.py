@@ -1,17 +1,17 @@
 """A Kubernetes API server in one process, with controllers and simulated nodes: for tests, CI and trying things.
 
-A request comes in over HTTP (``http``) and is carried out by a verb (``api``), which looks the resource up in the
-``registry``, lets its schema and strategy default, prune and check the object, and writes it to the ``storage``: one
+A request arrives over HTTP (``http``) and is handled by a verb (``api``). The verb looks the resource up in the
+``registry``, lets its schema and strategy default, prune and validate the object, and writes it to the ``storage``: one
 log of revisions in SQLite. A write is answered after its commit is on disk, and only then do readers and watchers see
-it. Built-in kinds (``kinds``) and custom resources go the same way; they differ in what their strategies add.
+it. Built-in kinds (``kinds``) and custom resources are handled alike; they differ in their strategies.
 
-``controllers`` do what kube-controller-manager does where people would miss it (garbage collection, namespaces, jobs),
-``kubelet`` plays the kubelets of simulated nodes. Both use the API through ``api.client``, without HTTP.
+``controllers`` holds the controllers of kube-controller-manager that tests rely on (garbage collection, namespaces,
+jobs), ``kubelet`` simulates the kubelets of nodes. Both use the API through ``api.client``, without HTTP.
 
 Imports ``kubebase`` and nothing else of this repository.
 
-``__all__`` is the public API; everything else may change. Its names are loaded when they are first used, because a
-server that imports only what it needs is smaller.
+``__all__`` is the public API; everything else may change. Its names are loaded on first use, because a server that
+imports only what it needs takes less memory.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""asyncio for a process that serves plain HTTP: without OpenSSL, which is an eighth of a server's memory at rest.
+"""asyncio for a process that serves plain HTTP: without OpenSSL, an eighth of the memory of an idle server.
 
-asyncio works with ``ssl`` or, on a Python that was built without it, without; which, it finds out once, by importing
-it. We let it find nothing. ``ssl`` itself stays as it is, and whoever imports it later gets it. Only TLS over asyncio
-is gone, for the life of the process, and nothing takes its place: a connection that wants it is closed before a byte
-is sent in the clear. So this is for a process that is known to serve plain HTTP alone, and to be nobody's client.
+asyncio supports Python builds without ``ssl``; it decides once, when it is imported. This module hides ``ssl`` during
+that import. ``ssl`` itself can still be imported later. Only TLS over asyncio is unavailable for the life of the
+process: a connection that asks for it is closed before a byte is sent unencrypted. Use this only in a process that
+serves plain HTTP and makes no TLS connections of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a cluster has from the start beside its namespaces: system priority classes, and definitions handed in.
+"""The objects that every cluster starts with beside its namespaces: system priority classes, and given definitions.
 
 Definitions are applied at every start, so that a newer release brings newer ones and manual changes to them are
 reverted. Priority classes are only created where they are missing.

@@ -1,8 +1,8 @@
-"""Time in the simulated cluster: timestamps are those of the wall, durations are shortened by ``speed``.
+"""Time in the simulated cluster: timestamps are real, durations are shortened by ``speed``.
 
-A pod that runs for 600 seconds at speed 60 is done after 10. Its timestamps then lie 10 seconds apart, so that ages
-are right in every tool that compares them with its own clock; only what somebody must wait for is shortened: run
-times, grace, deadlines, tolerations.
+A pod that runs for 600 seconds at speed 60 ends after 10. Its timestamps are 10 seconds apart, so that ages are right
+in every tool that compares them with its own clock. Only waiting times are shortened: run times, grace periods,
+deadlines, tolerations.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from datetime import datetime
 
 from kubebase.timestamps import micro_stamp, stamp
 
-__all__ = ["Clock", "micro_stamp", "moment", "stamp"]
+__all__ = ["Clock", "micro_stamp", "parse_time", "stamp"]
 
 
 class Clock:
-    """The time now, and how long it takes until so many seconds of the cluster have passed."""
+    """The current time, and the conversion of cluster seconds to real seconds."""
 
     def __init__(self, speed: float = 1.0) -> None:
         if not speed > 0:
@@ -28,14 +28,14 @@ class Clock:
         return time.time()
 
     def real(self, seconds: float) -> float:
-        """How long so many seconds of the cluster take on the wall."""
+        """The real seconds that correspond to cluster seconds."""
         return seconds / self.speed
 
     def since(self, stamp: str) -> float:
         """How many seconds of the cluster have passed since this timestamp."""
-        return (self.now() - moment(stamp)) * self.speed
+        return (self.now() - parse_time(stamp)) * self.speed
 
 
-def moment(text: str) -> float:
+def parse_time(text: str) -> float:
     """The moment a timestamp names, in seconds since 1970."""
     return datetime.fromisoformat(text).timestamp()

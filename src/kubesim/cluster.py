@@ -19,8 +19,7 @@ from kubesim.api.admission import AdmissionHook
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import not_found
 from kubesim.bootstrap import apply_definitions
-from kubesim.kubelet.node_template import nodes as make_nodes
-from kubesim.kubelet.node_template import parse_capacity
+from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.registry.registry import Object, Resource
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
 
@@ -34,7 +33,7 @@ class Cluster:
     """A Kubernetes cluster for tests: ``with Cluster() as cluster: ...``.
 
     ``nodes``: how many simulated nodes of ``node_capacity`` there are, or Node objects. ``crds``:
-    CustomResourceDefinitions, as objects or as paths of YAML files. ``admission``: a hook that changes or refuses
+    CustomResourceDefinitions, as objects or as paths of YAML files. ``admission``: a hook that modifies or rejects
     objects before they are stored. ``data``: a folder that keeps everything for the next start (None: in memory).
     ``kubeconfig``: where to write the kubeconfig; None: to a temporary folder. ``port``: 0 takes any free port of the
     loopback interface. ``speed``: how many seconds of a pod's run time pass in a second.
@@ -161,7 +160,7 @@ class Cluster:
     # ---- objects ------------------------------------------------------------------------------------------
 
     def create(self, manifest: str | Object, namespace: str = "default") -> list[Object]:
-        """Create the objects of a manifest: YAML text, or one object. ``ApiError`` if the server refuses one."""
+        """Create the objects of a manifest: YAML text, or one object. Raises ``ApiError`` if one is rejected."""
 
         async def create() -> list[Object]:
             api = self._up().api

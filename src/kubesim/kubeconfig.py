@@ -1,6 +1,6 @@
-"""The kubeconfig that leads kubectl to this server.
+"""The kubeconfig for clients of this server.
 
-It is written, and known again at the next start, without a YAML parser: nothing else in a server at rest needs one.
+It is written, and recognised at the next start, without a YAML parser, which an idle server does not load.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from pathlib import Path
 from kubebase.field_error import FieldError
 from kubesim.private_file import write_private
 
-NAME = "pumice"
 INSTEAD = "and would be replaced; name another file with --kubeconfig"
 
 
-def require_ours(path: Path) -> None:
-    """Refuse a file that leads elsewhere, before it is replaced: what it says of other clusters would be lost."""
+def require_own_kubeconfig(path: Path, name: str) -> None:
+    """Reject a file with other clusters than ``name`` before it is replaced: their entries would be lost."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         return
-    if _as_written(content):
+    if _as_written(content, name):
         return
     import yaml
 
@@ -30,44 +29,44 @@ def require_ours(path: Path) -> None:
         found = yaml.safe_load(content) or {}
         entries = [(kind, entry) for kind in ("clusters", "users", "contexts") for entry in found.get(kind) or ()]
         names = {entry["context"]["cluster"] if kind == "contexts" else entry["name"] for kind, entry in entries}
-        others = sorted(names - {NAME})
+        others = sorted(names - {name})
     except (yaml.YAMLError, UnicodeDecodeError, AttributeError, KeyError, TypeError):
         raise FieldError(str(path), f"is no kubeconfig, {INSTEAD}") from None
     if others:
         raise FieldError(str(path), f"is a kubeconfig of other clusters ({', '.join(others)}), {INSTEAD}")
 
 
-def write_kubeconfig(path: Path, server: str, *, token: str = "", authority: bytes = b"") -> None:
-    """Write a kubeconfig with one context; the file holds the token, so only its owner may read it."""
+def write_kubeconfig(path: Path, server: str, *, name: str, token: str = "", authority: bytes = b"") -> None:
+    """Write a kubeconfig with one context of this name; the file holds the token, so only its owner may read it."""
     trusted = base64.b64encode(authority).decode()
     values = (json.dumps(value) if value else "" for value in (server, trusted, token))  # a JSON text is one in YAML
-    write_private(path, _text(*values).encode())
+    write_private(path, _text(name, *values).encode())
 
 
-def _text(server: str, trusted: str, token: str) -> str:
+def _text(name: str, server: str, trusted: str, token: str) -> str:
     authority = f"\n    certificate-authority-data: {trusted}" if trusted else ""
     user = f"\n    token: {token}" if token else " {}"
     return f"""\
 apiVersion: v1
 kind: Config
 clusters:
-- name: {NAME}
+- name: {name}
   cluster:
     server: {server}{authority}
 users:
-- name: {NAME}
+- name: {name}
   user:{user}
 contexts:
-- name: {NAME}
+- name: {name}
   context:
-    cluster: {NAME}
-    user: {NAME}
-current-context: {NAME}
+    cluster: {name}
+    user: {name}
+current-context: {name}
 """
 
 
-def _as_written(content: bytes) -> bool:
-    """Whether a file says what we write, with whatever values, and nothing else."""
+def _as_written(content: bytes, name: str) -> bool:
+    """Whether a file is a kubeconfig written by this module, with any values."""
     text = content.decode(errors="replace")
     found = dict(line.strip().split(": ", 1) for line in text.splitlines() if ": " in line)
-    return text == _text(*(found.get(key, "") for key in ("server", "certificate-authority-data", "token")))
+    return text == _text(name, *(found.get(key, "") for key in ("server", "certificate-authority-data", "token")))

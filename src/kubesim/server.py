@@ -1,10 +1,9 @@
-"""A cluster in one process: from a folder to an API server with nodes and controllers that answers.
+"""The server: starts an API server with nodes and controllers from its settings, and stops it.
 
-The order matters. What can be wrong with what was asked for (a certificate, a kubeconfig of another cluster, data that
-another process holds, a port that is taken) is found before anything is written. What the cluster has from the start
-(namespaces, definitions handed in, nodes) is there before the first request is answered; the kubeconfig is written
-after that. It stops in reverse: no more requests, no more controllers, and then the store, when the writes under way
-are on disk.
+The order matters. Errors in the settings (a certificate, a kubeconfig of another cluster, a data directory in use, a
+port in use) are found before anything is written. The initial objects (namespaces, given definitions, nodes) exist
+before the first request is answered; the kubeconfig is written after that. Stopping is the reverse: no more requests,
+no more controllers, and then the store is closed, when all pending writes are on disk.
 """
 
 from __future__ import annotations
@@ -22,24 +21,25 @@ from kubesim.api.admission import AdmissionFactory
 from kubesim.api.client import InProcessClient
 from kubesim.clock import Clock
 from kubesim.controllers import service_accounts
-from kubesim.http.auth import is_loopback, made_tls, made_token, needs_tls, own_tls
-from kubesim.http.listen import bound, compact, listening, working
+from kubesim.http.auth import generate_tls, is_loopback, load_or_create_token, load_tls, needs_tls
+from kubesim.http.listen import bind_sockets, compact_periodically, run_controllers, serve_http
+from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.kinds import custom_resources
-from kubesim.kubeconfig import require_ours, write_kubeconfig
+from kubesim.kubeconfig import require_own_kubeconfig, write_kubeconfig
 from kubesim.kubelet.kubelets import Kubelets
 from kubesim.registry.registry import Object, ResourceRegistry
 from kubesim.storage import Store
-from kubesim.storage.directory_lock import require_free
+from kubesim.storage.directory_lock import require_unused
 
-WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # how an address that means "all" is reached from here
+WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # how a wildcard address is reached from this machine
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """What somebody asked for."""
+    """The settings of a server."""
 
     data: Path | None
-    """The data directory, also for the certificates and the token that are made; None keeps everything in memory."""
+    """The data directory, also for generated certificates and tokens; None keeps everything in memory."""
     kubeconfig: Path
     nodes: Sequence[Object]
     host: str = "127.0.0.1"
@@ -48,59 +48,63 @@ class ServerSettings:
     own_certificate: tuple[Path, Path] | None = None
     """A certificate and its key."""
     speed: float = 1.0
+    identity: ServerIdentity = KUBESIM
+    """The product as whose part the server shows itself."""
     admission: AdmissionFactory | None = None
-    """Makes the hook that changes or refuses objects before they are stored."""
+    """Creates the hook that modifies or rejects objects before they are stored."""
     prepare: Callable[[InProcessClient], Awaitable[None]] | None = None
-    """Creates what this cluster has beyond every other (definitions, objects), before the first request is answered."""
+    """Creates further initial objects (definitions and others) before the first request is answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningCluster:
-    """What is up."""
+    """A running server."""
 
     api: InProcessClient
     kubelets: Kubelets
     server: str
-    """Its address, as the kubeconfig has it."""
+    """Its address in the kubeconfig."""
     outside: str
-    """Its address for other machines; empty if they cannot reach it."""
+    """Its address for other machines; empty if it listens on loopback only."""
     broken: asyncio.Future[None]
-    """Done if a controller ends, which none should."""
+    """Completes if a controller ends, which is an error."""
 
 
 @contextlib.asynccontextmanager
 async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningCluster]:
-    """A cluster that answers. It is stopped, and everything on disk, when the context ends."""
+    """Run a server. When the context ends, it is stopped and all writes are on disk."""
     clock = Clock(settings.speed)
-    own = own_tls(*settings.own_certificate) if settings.own_certificate else None
-    require_ours(settings.kubeconfig)
+    own = load_tls(*settings.own_certificate) if settings.own_certificate else None
+    require_own_kubeconfig(settings.kubeconfig, settings.identity.name)
     if settings.data:
-        require_free(settings.data)
+        require_unused(settings.data)
     async with AsyncExitStack() as stack:
-        sockets = stack.enter_context(bound(settings.host, settings.port))
-        store = await Store.open(settings.data)
+        sockets = stack.enter_context(bind_sockets(settings.host, settings.port))
+        store = await Store.open(settings.data, settings.identity)
         stack.push_async_callback(store.close)
         inside = WILDCARDS.get(settings.host, settings.host)
-        tls = own or (made_tls(inside, settings.data) if needs_tls(settings.host, settings.token) else None)
-        token = settings.token or (made_token(settings.data) if tls else "")
-        api = InProcessClient(store, ResourceRegistry(kinds.resources()))
+        secure = needs_tls(settings.host, settings.token)
+        tls = own or (generate_tls(inside, settings.data, settings.identity) if secure else None)
+        token = settings.token or (load_or_create_token(settings.data) if tls else "")
+        api = InProcessClient(store, ResourceRegistry(kinds.resources()), settings.identity)
         if settings.admission:
             api.writes.admission = settings.admission(store)
         for definition in api.list(custom_resources.QUALIFIED):
             custom_resources.install(api.registry, definition)
-        await service_accounts.furnish(api)
+        await service_accounts.create_system_namespaces(api)
         await bootstrap.create_system_classes(api)
         if settings.prepare:
             await settings.prepare(api)
         kubelets = Kubelets(api, clock, settings.nodes)
         await kubelets.register()
-        work = [*controllers.all_controllers(api, clock), kubelets.run(), compact(api)]
-        broken = await stack.enter_async_context(working(*work))
+        work = [*controllers.all_controllers(api, clock), kubelets.run(), compact_periodically(api)]
+        broken = await stack.enter_async_context(run_controllers(*work))
         context = tls.context if tls else None
-        port = await stack.enter_async_context(listening(api, sockets, token=token, tls=context))
+        port = await stack.enter_async_context(serve_http(api, sockets, token=token, tls=context))
         server = _url(inside, port, secure=tls is not None)
         store.announce(server)
-        write_kubeconfig(settings.kubeconfig, server, token=token, authority=tls.authority if tls else b"")
+        authority = tls.authority if tls else b""
+        write_kubeconfig(settings.kubeconfig, server, name=settings.identity.name, token=token, authority=authority)
         yield RunningCluster(api, kubelets, server, _outside(settings.host, port), broken)
 
 

@@ -1,4 +1,4 @@
-"""How a cluster is doing, in numbers that are always at hand: for the status line."""
+"""Counts of nodes and pods of a cluster, kept up to date for a status line."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 from kubesim.api.client import InProcessClient
-from kubesim.controllers.conditions import is_true
+from kubesim.controllers.conditions import is_condition_true
 from kubesim.storage import Change
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ClusterFigures:
     """One moment's numbers."""
 
     nodes: int
@@ -29,10 +29,10 @@ class ClusterStats:
         self._pods: Counter[str] = Counter()
         self._nodes: Counter[str] = Counter()
 
-    def figures(self) -> Figures:
+    def figures(self) -> ClusterFigures:
         """The numbers now."""
         phases = {phase: n for phase, n in sorted(self._pods.items()) if n}
-        return Figures(sum(self._nodes.values()), self._nodes["ready"], phases, self._api.store.revision)
+        return ClusterFigures(sum(self._nodes.values()), self._nodes["ready"], phases, self._api.store.revision)
 
     async def follow_pods(self) -> None:
         """Count pods until cancelled."""
@@ -45,7 +45,7 @@ class ClusterStats:
         """Count nodes until cancelled."""
         async for batch in self._api.follow("nodes"):
             for change in batch:
-                ready = is_true(change.object.get("status") or {}, "Ready")
+                ready = is_condition_true(change.object.get("status") or {}, "Ready")
                 self._note(self._nodes, change, "ready" if ready else "not ready")
 
     def _note(self, counter: Counter[str], change: Change, state: str) -> None:

@@ -50,13 +50,13 @@ def test_leaves_that_exist_come_before_those_that_are_planned() -> None:
 
 def test_where_no_controller_creates_queues_the_answer_is_to_try_again() -> None:
     around = world(CORP)
-    missing = "named by a hierarchy and not created yet"
+    missing = "not created yet (a hierarchy names it)"
     assert ask(around, job("early", "corp")).message == (
-        f"spec.queue: queue 'corp' is no leaf, and no queue below it is open: corp-a11 is {missing}, "
-        f"corp-a12 is {missing}; try again in a moment"
+        f"spec.queue: queue 'corp' is not a leaf queue, and none of its leaf queues is Open (corp-a11 is {missing}, "
+        f"corp-a12 is {missing}); retry in a few seconds"
     )
     assert ask(around, job("early", "corp-a12")).message == (
-        f"spec.queue: queue 'corp-a12' is {missing}; try again in a moment"
+        f"spec.queue: queue 'corp-a12' is {missing}; retry in a few seconds"
     )
 
 
@@ -66,7 +66,7 @@ def test_a_queue_that_closes_is_known_to_be_closed_while_others_are_planned() ->
     tell(around, queue("other", state="Closed"))
     assert "it is Closed" in ask(around, job("work", "other")).message
     tell(around, {**CORP, "status": {"state": "Closed"}})
-    assert "corp-a11 is Closed by 'corp' above it" in ask(around, job("work", "corp")).message
+    assert "corp-a11 is Closed (by its ancestor 'corp')" in ask(around, job("work", "corp")).message
 
 
 @given(looks=st.integers(0, 25))
@@ -98,7 +98,10 @@ def test_a_planned_queue_with_jobs_takes_no_queues() -> None:
     tell(around, job("early", "c"))
     deeper = queue("p", hierarchy=[{"name": "c", "hierarchy": [{"name": "d"}]}])
     verdict = ask(around, deeper, "UPDATE", around.queues["p"])
-    assert verdict.message == "spec.hierarchy: queue 'c' has jobs (Job ns/early), so it takes no queues below it"
+    assert verdict.message == (
+        "spec.hierarchy: Forbidden: queue 'c' has unfinished jobs (Job ns/early), and only leaf queues "
+        "may have jobs; wait until they finish, or use another parent"
+    )
 
 
 # ---- applied again ----------------------------------------------------------------------------------------------
@@ -117,7 +120,7 @@ def test_a_manifest_applied_again_changes_nothing(make: Any, asked: str) -> None
     verdict = ask(around, again, "UPDATE", {**first, "status": {"phase": "Running"}})
     assert verdict.message == ""
     assert verdict.object == first
-    assert first["metadata"]["annotations"][ROUTED].startswith("sent to queue 'x1'")
+    assert first["metadata"]["annotations"][ROUTED].startswith("Routed to queue 'x1'")
 
 
 def test_another_queue_is_another_queue() -> None:

@@ -84,7 +84,8 @@ def test_the_event_says_where_and_why():
     assert verdict.object is not None
     # a has 5 of 10 cpu by weight, and holds 1
     assert verdict.object["metadata"]["annotations"][ROUTED] == (
-        "sent to queue 'a': it is the least used of 2 open queues below 'root', with 20.0 % in use or waited for"
+        "Routed to queue 'a', the least utilised of 2 open leaf queues below 'root'; its utilisation "
+        "is 20.0 %, pending demand included"
     )
     assert ROUTED not in ask(around, job("j", "b")).object["metadata"]["annotations"]
     assert route("b", around) is None, "there is nothing below a leaf"
@@ -94,13 +95,13 @@ def test_nobody_is_sent_into_a_queue_that_is_being_deleted():
     leaving = queue("a", deletionTimestamp="2024-01-01T00:00:00Z")
     around = world(leaving, queue("b"))
     assert ask(around, job("j")).object["spec"]["queue"] == "b"
-    assert "queue 'a' takes no jobs: it is being deleted" in ask(around, job("j", "a")).message
+    assert "queue 'a' accepts no jobs, because it is being deleted" in ask(around, job("j", "a")).message
 
 
 def test_a_job_in_a_queue_without_a_place_is_told_why():
     around = world(queue("a", parent="nowhere"))
     assert (
-        "queue 'a' has no place in the tree; see there: spec.parent: there is no queue 'nowhere'"
+        "queue 'a' has no valid place in the tree: spec.parent: Not found: 'nowhere'"
         in ask(around, job("j", "a")).message
     )
 
@@ -120,9 +121,10 @@ def test_a_podgroup_moves_only_while_it_is_pending():
     around = world(queue("a"), queue("b"), queue("c", state="Closed"))
     waiting, running = group("g", "a"), group("g", "a", "Running")
     assert ask(around, group("g", "b"), "UPDATE", waiting).allowed
-    assert "takes no jobs" in ask(around, group("g", "c"), "UPDATE", waiting).message
+    assert "accepts no jobs" in ask(around, group("g", "c"), "UPDATE", waiting).message
     assert (
-        "only while the podgroup is Pending; it is Running" in ask(around, group("g", "b"), "UPDATE", running).message
+        "only while the PodGroup is Pending; its phase is Running"
+        in ask(around, group("g", "b"), "UPDATE", running).message
     )
 
 
@@ -186,8 +188,7 @@ def test_a_user_that_cannot_be_shown_is_refused_on_jobs_and_podgroups():
         made["metadata"]["annotations"] = {"volcano.sh/user": "ann\x1be"}
         verdict = ask(world(queue("a")), made, may_impersonate=lambda user: True)
         assert verdict.message == (
-            "metadata.annotations[volcano.sh/user]: 'ann\\x1be' contains control characters; "
-            "write the name of a user without them"
+            "metadata.annotations[volcano.sh/user]: Invalid value: 'ann\\x1be': may not contain control characters"
         )
 
 

@@ -30,7 +30,7 @@ def program(
 
 def script(name: str) -> str:
     """What the script of a program does."""
-    return f"from pumice.cli.cluster.programs import run_{name}; run_{name}()"
+    return f"from pumice.cli.cluster.volcano_programs import run_{name}; run_{name}()"
 
 
 def _run(

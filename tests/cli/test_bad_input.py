@@ -26,28 +26,44 @@ CASES = {
     ),
     "circle of parents": (
         QUEUE % ("", "parent: ab") + "---\n" + QUEUE % ("b", "parent: a"),
-        ["{file}: Queue/a: spec.parent: goes round in a circle", "{file}: Queue/ab: spec.parent: goes round"],
+        [
+            "{file}: Queue/a: spec.parent: Invalid value: parents form a cycle",
+            "{file}: Queue/ab: spec.parent: Invalid value: parents form",
+        ],
     ),
     "weights of another length": (
         QUEUE % (PATH, "weight: 1"),
-        ["{file}: Queue/a: metadata.annotations[volcano.sh/hierarchy-weights]: '1/2' has 2 weights for the 3 levels"],
+        [
+            (
+                "{file}: Queue/a: metadata.annotations[volcano.sh/hierarchy-weights]: Invalid value: "
+                "'1/2': has 2 weights for the 3 levels"
+            )
+        ],
     ),
     "a plugin nobody has": (
         SCENARIO % 'config: "actions: allocate\\ntiers:\\n- plugins:\\n  - name: fairshare\\n"',
         ['{file}: Scenario/s: spec.config: line 4: unknown plugin "fairshare"'],
     ),
-    "no weight": (QUEUE % ("", "weight: 0"), ["{file}: Queue/a: spec.weight: 0 given, but a whole number >= 1"]),
+    "no weight": (
+        QUEUE % ("", "weight: 0"),
+        ["{file}: Queue/a: spec.weight: Invalid value: 0: must be greater than or equal to 1"],
+    ),
     "no such queue": (
         GROUP % "x",
-        ["{file}: PodGroup/ns/g: spec.queue: there is no queue 'x'"],
+        ["{file}: PodGroup/ns/g: spec.queue: Not found: queue 'x'"],
     ),
     "a job in a closed queue": (
         QUEUE % ("", "weight: 1") + "status: {state: Closed}\n---\n" + GROUP % "a",
-        ["{file}: PodGroup/ns/g: spec.queue: queue 'a' takes no jobs: it is Closed; open it or use another"],
+        [
+            (
+                "{file}: PodGroup/ns/g: spec.queue: queue 'a' accepts no jobs, because it is Closed; open "
+                "it or use another queue"
+            )
+        ],
     ),
     "more than the parent deserves": (
         QUEUE % ("", "deserved: {cpu: 4}") + "---\n" + QUEUE % ("b", "parent: a, deserved: {cpu: 6}"),
-        ["{file}: Queue/ab: spec.deserved: the queues below 'root/a' would have deserved cpu 6 together, more than"],
+        ["{file}: Queue/ab: spec.deserved: the children of queue 'root/a' have deserved cpu 6 in total, more than"],
     ),
 }
 
@@ -60,7 +76,7 @@ STAGES = ("malformed", "bad quantity", "a plugin nobody has")
     ("command", "case"),
     [("run", case) for case in CASES] + [(c, case) for c in ("check", "entitle") for case in STAGES],
 )
-def test_it_says_where_and_what(tmp_path, command, case):
+def test_invalid_input_names_file_object_and_field(tmp_path, command, case):
     content, said = CASES[case]
     file = tmp_path / "bad.yaml"
     file.write_text(content, encoding="utf-8")
@@ -70,7 +86,7 @@ def test_it_says_where_and_what(tmp_path, command, case):
     assert len(done.stderr.splitlines()) == len(said)
     for line, expected in zip(done.stderr.splitlines(), said, strict=True):
         assert line.startswith(f"error: {expected.format(file=file)}")
-    assert done.stdout == (f"FAIL {file} (bad input, not run)\n0 passed, 1 failed\n" if command == "check" else "")
+    assert done.stdout == (f"FAIL {file} (invalid input, not run)\n0 passed, 1 failed\n" if command == "check" else "")
 
 
 def test_a_file_that_is_not_there():

@@ -41,7 +41,7 @@ def test_help_names_every_command():
 @pytest.mark.parametrize(
     "arguments", [["run"], ["nonsense"], ["run", "--nonsense", "x"], ["run", "-o", "xml", "x"], ["check"], ["entitle"]]
 )
-def test_what_can_not_be_meant_ends_with_2(arguments):
+def test_usage_errors_exit_with_2(arguments):
     done = pumice_command(*arguments)
     assert done.returncode == 2
     assert "Usage: pumice" in done.stderr
@@ -49,7 +49,7 @@ def test_what_can_not_be_meant_ends_with_2(arguments):
     assert done.stdout == ""
 
 
-def test_a_mistake_of_ours_is_one_line_and_status_70(monkeypatch, capsys):
+def test_internal_error_is_one_line_and_exit_status_70(monkeypatch, capsys):
     @click.command()
     def broken():
         raise RuntimeError("first line\nsecond line")

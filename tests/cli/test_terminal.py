@@ -5,21 +5,21 @@ import sys
 
 import pytest
 
-from pumice.cli.terminal import can_show, coloured, echo_values
+from pumice.cli.terminal import can_encode, echo_values, use_color
 
 
 @pytest.mark.parametrize(("encoding", "shows"), [("utf-8", True), ("ascii", False), ("latin-1", False)])
-def test_what_can_be_shown_depends_on_the_other_side(monkeypatch, encoding, shows):
+def test_can_encode_depends_on_the_output_encoding(monkeypatch, encoding, shows):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
-    assert can_show("█▓░") is shows
+    assert can_encode("█▓░") is shows
 
 
 @pytest.mark.parametrize(("said", "colour"), [(None, None), ("", None), ("1", False)])
-def test_colour_is_off_for_those_who_say_so(monkeypatch, said, colour):
+def test_no_color_turns_color_off(monkeypatch, said, colour):
     monkeypatch.delenv("NO_COLOR", raising=False)
     if said is not None:
         monkeypatch.setenv("NO_COLOR", said)
-    assert coloured() is colour
+    assert use_color() is colour
 
 
 def test_values_are_sorted_and_keep_their_letters(capsys):

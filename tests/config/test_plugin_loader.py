@@ -71,23 +71,31 @@ def test_a_plugin_is_imported_when_a_configuration_names_it(install: Install) ->
 @pytest.mark.parametrize(
     ("code", "point", "message"),
     [
-        ("import no_such_module", "quiet = acme:Quiet", "acme 1.0 (acme:Quiet) can't be imported: ModuleNotFoundError"),
-        ("", "quiet = acme:Quiet", "acme 1.0 (acme:Quiet) can't be imported: AttributeError"),
-        ("def (", "quiet = acme:Quiet", "acme 1.0 (acme:Quiet) can't be imported: SyntaxError"),
-        ("raise SystemExit(3)", "quiet = acme:Quiet", "acme 1.0 (acme:Quiet) can't be imported: SystemExit: 3"),
-        ("class Quiet: pass", "quiet = acme:Quiet", "acme 1.0 (acme:Quiet) is no subclass of pumice."),
-        ("def Quiet(arguments): pass", "quiet = acme:Quiet", "acme 1.0 (acme:Quiet) is no subclass of pumice."),
-        (GOOD, "quiet = acme", "acme 1.0 (acme) is no subclass of pumice."),
-        (GOOD.replace('"quiet"', '"loud"'), "quiet = acme:Quiet", "calls itself 'loud'; its name must be 'quiet'"),
+        (
+            "import no_such_module",
+            "quiet = acme:Quiet",
+            "acme 1.0 (acme:Quiet) cannot be imported: ModuleNotFoundError",
+        ),
+        ("", "quiet = acme:Quiet", "acme 1.0 (acme:Quiet) cannot be imported: AttributeError"),
+        ("def (", "quiet = acme:Quiet", "acme 1.0 (acme:Quiet) cannot be imported: SyntaxError"),
+        ("raise SystemExit(3)", "quiet = acme:Quiet", "acme 1.0 (acme:Quiet) cannot be imported: SystemExit: 3"),
+        ("class Quiet: pass", "quiet = acme:Quiet", "acme 1.0 (acme:Quiet) is not a subclass of pumice."),
+        ("def Quiet(arguments): pass", "quiet = acme:Quiet", "acme 1.0 (acme:Quiet) is not a subclass of pumice."),
+        (GOOD, "quiet = acme", "acme 1.0 (acme) is not a subclass of pumice."),
+        (
+            GOOD.replace('"quiet"', '"loud"'),
+            "quiet = acme:Quiet",
+            "has the name 'loud', but its entry point is named 'quiet'",
+        ),
         (
             f"{GOOD}\n    def __init__(self, arguments): 1 / 0",
             "quiet = acme:Quiet",
-            "acme 1.0 (acme:Quiet) fails on its arguments: ZeroDivisionError",
+            "acme 1.0 (acme:Quiet) rejected its arguments: ZeroDivisionError",
         ),
         (
             f"{GOOD}\n    def __init__(self): pass",
             "quiet = acme:Quiet",
-            "acme 1.0 (acme:Quiet) fails on its arguments: TypeError",
+            "acme 1.0 (acme:Quiet) rejected its arguments: TypeError",
         ),
     ],
 )
@@ -105,13 +113,14 @@ def test_a_broken_plugin_is_an_error_of_the_configuration_that_uses_it(
 def test_arguments_that_a_plugin_refuses_have_their_line(install: Install) -> None:
     code = GOOD.replace("import Plugin", "import Plugin, PluginError")
     install("acme", f"{code}\n    def __init__(self, a): raise PluginError('x', 'write 1')", "quiet = acme:Quiet")
-    assert refusal("quiet", "\n      x: 2") == "conf.yaml:7: quiet: x: write 1"
+    assert refusal("quiet", "\n      x: 2") == "conf.yaml:7: plugin quiet: argument x: write 1"
 
 
 def test_a_name_that_is_built_in_stays_whose_it_is(install: Install) -> None:
     install("acme", GOOD.replace('"quiet"', '"drf"'), "drf = acme:Quiet", "quiet = acme:Quiet")
     assert refusal("drf") == (
-        'conf.yaml:5: plugin "drf": that name is built in, but acme 1.0 (acme:Quiet) has it as well; remove one'
+        'conf.yaml:5: plugin "drf": plugin name is built in, but acme 1.0 (acme:Quiet) has a plugin of '
+        "that name too; remove one of them"
     )
     assert "priority" in plugin_factories(read_config(config("priority"), "conf.yaml"))
 
@@ -120,7 +129,7 @@ def test_two_packages_with_one_name(install: Install) -> None:
     install("acme", GOOD, "quiet = acme:Quiet")
     install("other", GOOD, "quiet = other:Quiet")
     found = refusal("quiet")
-    assert "acme 1.0 (acme:Quiet)" in found and "other 1.0 (other:Quiet)" in found and "remove one" in found
+    assert "acme 1.0 (acme:Quiet)" in found and "other 1.0 (other:Quiet)" in found and "remove all but one" in found
 
 
 def test_one_package_twice_on_the_path_is_one(install: Install) -> None:
@@ -131,7 +140,7 @@ def test_one_package_twice_on_the_path_is_one(install: Install) -> None:
 
 def test_a_package_without_a_name(install: Install) -> None:
     install("acme", "", "quiet = acme:Quiet", metadata="")
-    assert 'plugin "quiet": a package (acme:Quiet) can\'t be imported' in refusal("quiet")
+    assert 'plugin "quiet": a package (acme:Quiet) cannot be imported' in refusal("quiet")
 
 
 def test_a_package_with_unreadable_papers_is_passed_over(install: Install) -> None:

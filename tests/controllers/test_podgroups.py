@@ -106,8 +106,8 @@ def test_a_pod_whose_group_is_refused_says_why(tmp_path: Path) -> None:
                 (said,) = running.api.list("events")
                 assert (said["type"], said["reason"]) == ("Warning", "FailedCreate")
                 assert (said["involvedObject"]["kind"], said["involvedObject"]["uid"]) == ("Pod", uid)
-                assert said["message"].startswith(f"PodGroup podgroup-{uid}: ")
-                assert "there is no queue 'nope'" in said["message"]
+                assert said["message"].startswith(f"Failed to create PodGroup podgroup-{uid}: ")
+                assert "Not found: queue 'nope'" in said["message"]
             finally:
                 work.cancel()
                 await asyncio.gather(work, return_exceptions=True)

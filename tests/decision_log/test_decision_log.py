@@ -89,7 +89,7 @@ def test_whatever_is_torn_off_the_rest_can_be_replayed(
     path.write_bytes(rest)
     lines = rest.split(b"\n")
     if len(lines) == 1:  # not even its heading
-        with pytest.raises(LogError, match="ends before it begins"):
+        with pytest.raises(LogError, match="truncated before its first record"):
             replay(path)
         return
     outcome = replay(path)
@@ -273,7 +273,10 @@ def test_a_full_disk_is_said_once_and_tried_again_later(tmp_path: Path, caplog: 
     assert not log.trouble and not log.wants_another
     log.close()
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
-    assert "scheduling goes on" in caplog.records[0].message and "goes on in" in caplog.records[1].message
+    assert (
+        "scheduling continues" in caplog.records[0].message
+        and "Continuing the decision log in a new file" in caplog.records[1].message
+    )
     assert replay(log_files(folder)[0]).difference is None
 
 
@@ -289,12 +292,12 @@ def altered(recorded: Path, folder: Path, **heading: Any) -> Path:
 
 def test_a_plugin_that_is_not_installed_is_named(recorded: Path, tmp_path: Path) -> None:
     text = 'actions: "allocate"\ntiers:\n- plugins: [{name: acme-policy}]\n'
-    with pytest.raises(LogError, match=r'can\'t be used here: .*:3: .*"acme-policy"'):
+    with pytest.raises(LogError, match=r'cannot use the recorded configuration: .*:3: .*"acme-policy"'):
         replay(altered(recorded, tmp_path, config=text))
 
 
 def test_another_format_is_refused_by_name(recorded: Path, tmp_path: Path) -> None:
-    with pytest.raises(LogError, match=r"written by Pumice 9\.9 in format 1; this one reads 2"):
+    with pytest.raises(LogError, match=r"written by Pumice 9\.9 in format 1; this version reads format 3"):
         replay(altered(recorded, tmp_path, format=1, pumice="9.9"))
 
 

@@ -467,7 +467,7 @@ def test_killed_while_it_starts_it_starts_again(server: Server) -> None:
     assert fsck(server)[0] == 0
 
 
-def test_a_second_start_on_the_same_data_says_who_holds_it(server: Server) -> None:
+def test_second_start_names_the_process_that_holds_the_data(server: Server) -> None:
     server.start()
     assert server.process is not None
     other = Server(server.data.parent)
@@ -485,7 +485,7 @@ def test_a_second_start_on_the_same_data_says_who_holds_it(server: Server) -> No
     assert server.stop() == 0
 
 
-def test_who_held_it_and_was_killed_does_not_hold_it_any_more(server: Server) -> None:
+def test_killed_process_releases_the_data(server: Server) -> None:
     server.start()
     server.kill()
     server.start()

@@ -13,7 +13,7 @@ from kubesim.kinds import custom_resources
 from kubesim.kinds.crds import custom_resource_definitions
 from kubesim.registry.registry import Object, Resource
 from pumice import crds
-from tests.kubesim.kinds.written import cells, create, headings, named, refusal, update
+from tests.kubesim.kinds.strategy_writes import cells, create, headings, named, rejection_message, update
 
 
 def defined() -> Iterator[Resource]:
@@ -264,7 +264,7 @@ def test_the_queues_of_a_new_cluster() -> None:
     assert queues["default"]["spec"]["parent"] == "root"
 
 
-def test_what_nobody_knows_is_dropped() -> None:
+def test_unknown_fields_are_dropped() -> None:
     queue = create(RESOURCES["Queue"], named(spec={"weight": 2, "colour": "red", "guarantee": {"of": 1}}))
     assert queue["spec"] == {"weight": 2, "guarantee": {}, "reclaimable": True, "dequeueStrategy": "traverse"}
     job = create(RESOURCES["Job"], named(spec={"tasks": [{"template": {"odd": 1, "spec": {"odd": 1}}}]}))
@@ -306,7 +306,7 @@ def test_what_nobody_knows_is_dropped() -> None:
     ],
 )
 def test_refused(kind: str, spec: Any, words: str) -> None:
-    assert words in refusal(create, RESOURCES[kind], named(spec=spec))
+    assert words in rejection_message(create, RESOURCES[kind], named(spec=spec))
 
 
 @pytest.mark.parametrize("factor", [-1, 0.25, 1, 10])
@@ -320,13 +320,13 @@ def test_amounts(amount: str | int) -> None:
 
 
 @pytest.mark.parametrize("amount", ["", "m", "1 ", "1kb", "1.5.2", ".", "1Kb", "0x1", True, [], 1.5])
-def test_what_is_no_amount(amount: object) -> None:
+def test_invalid_quantities_are_refused(amount: object) -> None:
     with pytest.raises(ApiError):
         create(RESOURCES["Queue"], named(spec={"capability": {"cpu": amount}}))
 
 
-def test_a_command_is_for_somebody() -> None:
-    words = refusal(create, RESOURCES["Command"], named(action="Dance", target={"kind": "Queue"}))
+def test_command_needs_a_valid_action_and_target() -> None:
+    words = rejection_message(create, RESOURCES["Command"], named(action="Dance", target={"kind": "Queue"}))
     assert 'action: Unsupported value: "Dance"' in words
     assert "target.uid: Required value" in words
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kubesim.api.status import ApiError
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.embedded_cluster import with_pumice
 
 QUEUES = "queues.scheduling.volcano.sh"
 
@@ -18,7 +18,7 @@ def settings(place: Path, data: Path | None = None) -> ServerSettings:
     return ServerSettings(data=data, kubeconfig=place / "kubeconfig", nodes=[])
 
 
-def test_rules_of_admission_are_on_unless_nobody_wants_them(tmp_path: Path) -> None:
+def test_admission_rules_are_on_by_default(tmp_path: Path) -> None:
     lost = {"metadata": {"name": "lost"}, "spec": {"parent": "nowhere"}}
 
     async def create(**more: Any) -> list[str]:
@@ -46,7 +46,7 @@ def test_what_is_there_from_the_start_is_what_admission_would_make_of_it(tmp_pat
     asyncio.run(look())
 
 
-def test_queues_wait_for_a_controller_only_where_one_works(tmp_path: Path) -> None:
+def test_queues_have_a_finalizer_only_with_controllers(tmp_path: Path) -> None:
     """Through three starts: with controllers, without, with. What is being deleted stays as it was."""
 
     def finalizers(running: RunningCluster) -> dict[str, list[str]]:

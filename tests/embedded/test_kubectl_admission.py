@@ -19,7 +19,7 @@ def kubectl(clusters: Clusters) -> Iterator[Namespace]:
         yield Namespace(kubeconfig, "default")
 
 
-def test_everything_that_is_wrong_is_said_at_once(kubectl: Namespace) -> None:
+def test_all_errors_are_reported_at_once(kubectl: Namespace) -> None:
     kubectl("create", "-f", "-", given=queue("lab", deserved={"cpu": "4"}))
     wrong = queue("bench", parent="lab", deserved={"cpu": "6"}, guarantee={"resource": {"cpu": "7"}})
     status, said = kubectl.tried("create", "-f", "-", given=wrong)
@@ -29,18 +29,18 @@ def test_everything_that_is_wrong_is_said_at_once(kubectl: Namespace) -> None:
     assert kubectl.tried("get", "queue", "bench")[0] == 1
 
 
-def test_what_is_filled_in_can_be_seen(kubectl: Namespace) -> None:
+def test_defaults_are_visible(kubectl: Namespace) -> None:
     kubectl("create", "-f", "-", given=queue("plain"))
     assert kubectl.object("queue", "plain")["spec"]["parent"] == "root"
     said = kubectl("create", "-f", "-", given=vcjob("sent", "root"))
     assert said.splitlines() == [
         "job.batch.volcano.sh/sent created",
-        "Warning: spec.plugins.ssh: has no effect; there are env, svc",
+        "Warning: spec.plugins.ssh: has no effect; supported plugins: env, svc",
     ]
     made = kubectl.object("vcjob", "sent")
     assert made["spec"]["queue"] != "root"
     assert made["metadata"]["annotations"]["volcano.sh/user"] == "admin"
-    assert f"sent to queue '{made['spec']['queue']}'" in made["metadata"]["annotations"]["pumice.dev/routed"]
+    assert f"Routed to queue '{made['spec']['queue']}'" in made["metadata"]["annotations"]["pumice.dev/routed"]
 
 
 def test_dry_runs_and_edits_are_judged_too(kubectl: Namespace) -> None:
@@ -52,7 +52,7 @@ def test_dry_runs_and_edits_are_judged_too(kubectl: Namespace) -> None:
     status, said = kubectl.tried("create", "--dry-run=server", "-f", "-", given=queue("child", parent="nowhere"))
     assert (status, said) == (
         1,
-        CREATING + "spec.parent: there is no queue 'nowhere'; create it first or use 'root'\n",
+        CREATING + "spec.parent: Not found: 'nowhere': create that queue first, or use 'root'\n",
     )
 
 
@@ -75,7 +75,9 @@ def test_a_pod_of_another_scheduler_waits_and_its_author_is_told_only_where_ours
     embedded_only(clusters, "there are other schedulers where Kubernetes is")
     with clusters.up(1, everything=True) as kubeconfig:
         other = Namespace(kubeconfig, "default")
-        warning = "Warning: spec.schedulerName: no scheduler 'default-scheduler' works here; 'pumice' does"
+        warning = (
+            "Warning: spec.schedulerName: no scheduler named 'default-scheduler' runs in this cluster; use 'pumice'"
+        )
         assert warning in other("create", "-f", "-", given=pod("one"))
         for quiet in (pod("two", schedulerName="volcano"), pod("three", nodeName="node-000")):
             assert "Warning" not in other("create", "-f", "-", given=quiet)

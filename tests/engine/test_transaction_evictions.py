@@ -30,7 +30,7 @@ RUNS = (TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING)
 
 def explain(gone: Eviction) -> Evict:
     assert gone.task.job is not None
-    return Evict(gone.task.key, gone.node.name, gone.task.job.key, "ns/taker", "reclaim")
+    return Evict(gone.task.key, gone.node.name, gone.task.job.key, "ns/preemptor", "reclaim")
 
 
 def trace(engine: Engine) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Steps:
         return self.chance.choice(others) if others and self.chance.random() < 0.4 else None
 
     def pipeline(self, transaction: Transaction) -> None:
-        """A claim, as a taker makes it: charged first, then placed."""
+        """A claim, as a preemptor makes it: charged first, then placed."""
         engine = self.engine
         withdrawn = {gone.task for gone in transaction.all_evictions()}  # who had to give does not take
         leaves = engine.tree.jobs.values()
@@ -227,8 +227,8 @@ def test_decisions_come_in_the_order_of_the_steps() -> None:
     assert engine.context.decided.decisions == []
     transaction.commit((), explain)
     expected: list[Decision] = [
-        Evict("ns/young-t-1", "n", "ns/young", "ns/taker", "reclaim"),
-        Evict("ns/old-t-1", "n", "ns/old", "ns/taker", "reclaim"),
+        Evict("ns/young-t-1", "n", "ns/young", "ns/preemptor", "reclaim"),
+        Evict("ns/old-t-1", "n", "ns/old", "ns/preemptor", "reclaim"),
         Pipeline("ns/new-t-0", "n", "ns/new"),
         Pipeline("ns/new-t-1", "n", "ns/new"),
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pumice.admission.request import QUEUE_FINALIZER
-from pumice.install.options import InstallOptions
+from pumice.install.install_options import InstallOptions
 from pumice.install.uninstall import remove_all
 from tests.install.test_install_kube import settle_volcano
 from tests.support.installed import HOME, Real, pumice, real_server, take_away, until
@@ -61,7 +61,7 @@ def test_it_is_there_only_once(real, kubectl):
     until(lambda: kubectl.tried("auth", "can-i", "list", "pods", "-A", account)[0] == 0)
     for command in (["install", "-n", "team-b", BARE], ["install", BARE], ["uninstall"]):
         wrong = fails(real, *command)
-        assert "Pumice is in the namespace team-a" in wrong and "Use -n team-a" in wrong
+        assert "Pumice is already installed in namespace team-a" in wrong and "Use -n team-a" in wrong
         assert kubectl.tried("auth", "can-i", "list", "pods", "-A", account)[0] == 0
     assert kubectl.tried("get", "namespace", "team-b")[0] == 1
     assert "it would not be installed twice" in pumice(real.admin, "install", "-n", "team-b", "--dry-run")[2]
@@ -69,7 +69,7 @@ def test_it_is_there_only_once(real, kubectl):
     works(real, "install", "-n", "team-b", BARE)
 
 
-def test_what_an_administrator_has_set_stays_unless_forced(real, kubectl):
+def test_fields_of_administrators_are_kept_unless_forced(real, kubectl):
     works(real, "install", BARE)
     kubectl("scale", "deployment", "pumice-scheduler", "--replicas=5")
     kubectl("set", "resources", "deployment", "pumice-scheduler", "--limits=memory=16Gi")
@@ -94,7 +94,7 @@ def test_what_an_administrator_has_set_stays_unless_forced(real, kubectl):
     assert "configured" not in works(real, "install", BARE, "--image", "pumice:next")
 
 
-def test_a_configuration_that_is_given_is_meant(real, kubectl, tmp_path: Path):
+def test_given_configuration_replaces_the_installed_one(real, kubectl, tmp_path: Path):
     works(real, "install", BARE)
     kubectl("patch", "configmap", "pumice-scheduler", "--type=merge", "-p", '{"data":{"scheduler.yaml":"mine"}}')
     (tmp_path / "config.yaml").write_text('actions: "allocate"\ntiers:\n- plugins: [{name: gang}]\n')
@@ -104,7 +104,7 @@ def test_a_configuration_that_is_given_is_meant(real, kubectl, tmp_path: Path):
     assert "allocate" in kubectl.object("configmap", "pumice-scheduler")["data"]["scheduler.yaml"]
 
 
-def test_queues_are_let_go_of_whoever_writes_to_them(real, kubectl):
+def test_finalizers_are_removed_despite_conflicting_writes(real, kubectl):
     """Somebody is always faster than we are, three times for each queue."""
     works(real, "install", BARE)
     names = [f"busy-{number}" for number in range(3)]
@@ -124,7 +124,7 @@ def test_queues_are_let_go_of_whoever_writes_to_them(real, kubectl):
     client.merge = beaten  # type: ignore[method-assign]  # stands in the way
     said = list(remove_all(client, InstallOptions()))
     assert [line for line in said if line.startswith("queue/busy")] == [
-        f"queue/{name} waits for us no longer" for name in names
+        f"queue/{name}: finalizer removed" for name in names
     ]
     for name in names:
         kubectl("delete", "queue", name, "--timeout=10s")
@@ -132,7 +132,7 @@ def test_queues_are_let_go_of_whoever_writes_to_them(real, kubectl):
     other.close()
 
 
-def test_volcano_works_until_we_can(real, kubectl):
+def test_volcano_keeps_running_if_the_installation_fails(real, kubectl):
     """Nobody is stopped for an installation that fails. The last test here: Volcano stays."""
     for name in ("jobs.batch", "queues.scheduling", "podgroups.scheduling", "commands.bus"):
         kubectl("delete", "crd", f"{name}.volcano.sh", "--timeout=20s", "--ignore-not-found")

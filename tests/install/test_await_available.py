@@ -54,12 +54,12 @@ def test_upgrade_is_awaited_until_only_the_new_version_runs() -> None:
 @pytest.mark.parametrize(
     ("stuck", "reason"),
     [
-        (BEFORE, "its controller has not seen the change"),
-        (DURING, "1 of 2 replicas are updated"),
-        (ALMOST, "1 old replicas still run"),
-        (STARTING, "1 of 2 replicas are available"),
+        (BEFORE, "the spec update has not been observed"),
+        (DURING, "1 of 2 new replicas updated"),
+        (ALMOST, "1 old replicas pending termination"),
+        (STARTING, "1 of 2 updated replicas available"),
     ],
 )
 def test_deployment_that_is_stuck_says_where(stuck: dict[str, int], reason: str) -> None:
-    with pytest.raises(NotReadyError, match=f"deployment.apps/web: {reason} after .* s; look at its pods"):
+    with pytest.raises(NotReadyError, match=f"deployment.apps/web: {reason} after .* s; see its pods"):
         list(await_available(Cluster([stuck]), [WANTED], -0.1, lambda _: None))  # type: ignore[arg-type]  # as above

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from pumice.admission.request import QUEUE_FINALIZER
-from pumice.install.manifests import manifests
-from pumice.install.options import InstallOptions
-from pumice.install.resources import path_of
+from pumice.install.install_options import InstallOptions
+from pumice.install.installed_kinds import path_of
+from pumice.install.manifests import all_manifests
 from tests.cli.command import pumice_command
 from tests.support.helm import Helm
 from tests.support.installed import Real, pumice, real_server
@@ -79,7 +79,7 @@ def by_key(objects: Any) -> dict[Key, Object]:
 def wanted(choices: InstallOptions, *without: str) -> dict[Key, Object]:
     """What the installer gives, but for what is Helm's, or the controllers'."""
     left = {"Namespace", "Queue", *without}
-    return by_key(one for one in manifests(replace(choices, namespace=HOME)) if one["kind"] not in left)
+    return by_key(one for one in all_manifests(replace(choices, namespace=HOME)) if one["kind"] not in left)
 
 
 # ---- what it gives ----------------------------------------------------------------------------------------------
@@ -91,12 +91,12 @@ def test_helm_finds_nothing_wrong(offline, values, choices):
 
 
 @every_choice
-def test_it_gives_what_the_installer_gives(offline, values, choices):
+def test_chart_installs_the_same_objects_as_the_installer(offline, values, choices):
     crds = [] if choices.beside_volcano else ["--include-crds"]
     assert by_key(yaml.safe_load_all(offline(*TEMPLATE, *crds, *given(values)))) == wanted(choices)
 
 
-def test_it_gives_what_a_dry_run_prints(offline):
+def test_chart_renders_the_manifests_of_a_dry_run(offline):
     printed = pumice_command("install", "--dry-run", "--namespace", HOME, "--image", "mine:7", "--replicas", "3")
     values = ["--set", "image.repository=mine,replicas=3", "--set-string", "image.tag=7"]
     rendered = by_key(yaml.safe_load_all(offline(*TEMPLATE, "--include-crds", *values)))
@@ -127,7 +127,7 @@ def test_so_it_does_with_settings_of_any_form(offline, tmp_path):
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-def test_what_cannot_be_meant_is_refused(offline, value, said):
+def test_invalid_values_are_refused(offline, value, said):
     status, _, wrong = offline.tried(*TEMPLATE, *value)
     assert status == 1 and "values don't meet the specifications of the schema" in wrong and said in wrong
 
@@ -180,13 +180,13 @@ def test_out_of_the_way_first_then_out(helm, clean):
     helm("install", "pumice", CHART, "--create-namespace")
     assert pumice(clean.admin, "uninstall", "--namespace", HOME)[0] == 0
     kubectl("create", "-f", "-", given=queue("held", finalizers=[QUEUE_FINALIZER]))
-    assert "queue/held waits for us no longer" in pumice(clean.admin, "uninstall", "--namespace", HOME)[1]
+    assert "queue/held: finalizer removed" in pumice(clean.admin, "uninstall", "--namespace", HOME)[1]
     helm("uninstall", "pumice")
     assert kubectl.tried("get", "configmap", "pumice-scheduler")[0] == 1, "what is Helm's goes with it"
     kubectl("delete", "queue", "held", "--timeout=10s")
 
 
-def test_without_the_operator_there_is_nobody_to_tell(helm, clean):
+def test_no_service_monitor_without_the_operator(helm, clean):
     arguments = ("install", "pumice", CHART, "--create-namespace", "--set", "serviceMonitor=true")
     status, _, wrong = helm.tried(*arguments)
     assert status == 1 and 'no matches for kind "ServiceMonitor"' in wrong

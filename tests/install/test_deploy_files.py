@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.install.manifests import manifests
-from pumice.install.options import InstallOptions
+from pumice.install.install_options import InstallOptions
+from pumice.install.manifests import all_manifests
 from tests.support.kubectl import KUBECTL, run
 from tools import deploy_files, grafana_board
 
@@ -41,7 +41,7 @@ def by_key(objects: Iterator[Object] | list[Object]) -> dict[tuple[str, str], Ob
 
 
 def expected(choices: InstallOptions, *without: str) -> dict[tuple[str, str], Object]:
-    return by_key([one for one in manifests(choices) if one["kind"] not in without])
+    return by_key([one for one in all_manifests(choices) if one["kind"] not in without])
 
 
 @pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")

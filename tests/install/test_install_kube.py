@@ -68,7 +68,7 @@ def test_in_again_and_out(real):
     ends = ("/pumice", "/pumice-webhooks", "/pumice-users-of-pods", "/pumice-users-of-podgroups")
     assert len(gone) == 2 + 7 + 1 + 2 * 2 and all(name.endswith(ends) for name in gone)
     status, _, wrong = pumice(real.admin, "install", "--service-monitor")
-    assert status == 1 and "is there a kind monitoring.coreos.com/v1 ServiceMonitor in this cluster?" in wrong
+    assert status == 1 and "the cluster does not serve monitoring.coreos.com/v1 ServiceMonitor" in wrong
     about = kubectl.object("deployment", "-n", HOME, "pumice-scheduler")["metadata"]
     assert about["annotations"]["some.body/knows"] == "this"
 
@@ -93,7 +93,7 @@ def test_beside_volcano_and_in_its_place(real):
 
     status, said, notes = pumice(real.admin, "install")
     assert status == 0
-    assert "Volcano is here (deployment volcano-system/volcano-scheduler, webhooks volcano-admission-service" in notes
+    assert "Volcano is installed (deployment volcano-system/volcano-scheduler, webhooks volcano-admission" in notes
     assert "customresourcedefinition" not in said
     assert kubectl.object("crd", "jobs.batch.volcano.sh")["metadata"]["resourceVersion"] == before
     assert arguments(real, "scheduler")[2:4] == ["--scheduler-name", "pumice"]

@@ -14,11 +14,11 @@ from pumice.admission.rules import DEFAULTS, RULES
 from pumice.admission.webhooks import server
 from pumice.cli.main import cli
 from pumice.install import webhook_configurations
-from pumice.install.manifests import manifests
-from pumice.install.options import InstallOptions
+from pumice.install.install_options import InstallOptions
+from pumice.install.installed_kinds import KINDS, path_of
+from pumice.install.manifests import all_manifests
 from pumice.install.rbac import components
-from pumice.install.resources import KINDS, path_of
-from pumice.install.webhook_configurations import configurations
+from pumice.install.webhook_configurations import both_configurations
 from pumice.install.workloads import arguments, deployment
 from tests.cli.command import pumice_command
 
@@ -36,7 +36,7 @@ Object = dict[str, Any]
 
 @every_choice
 def test_every_object_has_a_place_and_a_namespace_where_it_needs_one(choices):
-    found = manifests(choices)
+    found = all_manifests(choices)
     paths = [path_of(one) for one in found]
     assert len(set(paths)) == len(paths)
     for one in found:
@@ -56,7 +56,7 @@ def test_commands_take_the_arguments_that_they_are_started_with(choices):
 
 
 @every_choice
-def test_nobody_is_root_and_nothing_can_be_written(choices):
+def test_containers_are_non_root_and_read_only(choices):
     for component in components(choices):
         pod = deployment(component, choices)["spec"]["template"]["spec"]
         assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] > 0
@@ -71,7 +71,7 @@ def test_nobody_is_root_and_nothing_can_be_written(choices):
 
 
 def test_services_and_budgets_choose_the_pods_they_are_for():
-    found = manifests(InstallOptions())
+    found = all_manifests(InstallOptions())
     pods = {one["metadata"]["name"]: one["spec"]["template"] for one in found if one["kind"] == "Deployment"}
 
     def chosen(labels: Object) -> set[str]:
@@ -99,16 +99,16 @@ def asked(configuration: Object) -> set[tuple[str, str]]:
     return found
 
 
-def test_the_api_server_asks_about_what_there_are_rules_for():
-    mutating, validating = configurations(InstallOptions())
+def test_webhooks_match_the_admission_rules():
+    mutating, validating = both_configurations(InstallOptions())
     assert asked(mutating) == set(DEFAULTS)
     assert asked(validating) == set(RULES)
     assert (webhook_configurations.MUTATE, webhook_configurations.VALIDATE) == (server.MUTATE, server.VALIDATE)
     assert mutating["metadata"]["name"] == server.CONFIGURATION
 
 
-def test_nobodys_pods_wait_for_us():
-    for configuration in configurations(InstallOptions()):
+def test_pods_do_not_wait_for_the_webhooks():
+    for configuration in both_configurations(InstallOptions()):
         for webhook in configuration["webhooks"]:
             pods = webhook["name"].startswith("pods.")
             assert webhook["failurePolicy"] == ("Ignore" if pods else "Fail")
@@ -119,21 +119,21 @@ def test_nobodys_pods_wait_for_us():
 
 
 def test_beside_volcano_its_own_is_left_alone():
-    found = manifests(CHOICES["beside"])
+    found = all_manifests(CHOICES["beside"])
     assert not any(one["kind"] == "CustomResourceDefinition" for one in found)
-    for configuration in configurations(CHOICES["beside"]):
+    for configuration in both_configurations(CHOICES["beside"]):
         assert {webhook["failurePolicy"] for webhook in configuration["webhooks"]} == {"Ignore"}
         assert not any("jobs" in name for name, _ in asked(configuration))
     text = yaml.safe_dump([one for one in found if one["kind"] == "Deployment"])
     assert "--no-jobs" in text and not re.search(r"^ *- volcano$", text, re.MULTILINE)
 
 
-def test_the_dry_run_prints_what_would_be_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_dry_run_prints_the_manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     ended = pumice_command("install", "--dry-run", "--namespace", "batch", "--image", "x:1", "--replicas", "3")
     assert ended.returncode == 0
-    assert list(yaml.safe_load_all(ended.stdout)) == manifests(InstallOptions("batch", "x:1", 3))
-    assert "no cluster was looked at" in ended.stderr
+    assert list(yaml.safe_load_all(ended.stdout)) == all_manifests(InstallOptions("batch", "x:1", 3))
+    assert "could not reach a cluster" in ended.stderr
 
 
 def test_the_image_is_made_of_files_that_are_there_and_not_ignored():
@@ -146,9 +146,9 @@ def test_the_image_is_made_of_files_that_are_there_and_not_ignored():
     assert all((ROOT / name).exists() for name in names)
 
 
-def test_what_cannot_be_meant_is_refused(tmp_path: Path):
+def test_invalid_options_are_usage_errors(tmp_path: Path):
     plain = pumice_command("install", "--dry-run", "--webhook-url", "http://192.0.2.7")
-    assert plain.returncode == 2 and "write https://HOST:PORT" in plain.stderr
+    assert plain.returncode == 2 and "must be an https:// URL" in plain.stderr
     bad = tmp_path / "bad.yaml"
     bad.write_text("actions: nonsense\n")
     refused = pumice_command("install", "--dry-run", "--config", str(bad))

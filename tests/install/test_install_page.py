@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from pumice.cli.main import cli
-from pumice.install.manifests import manifests
-from pumice.install.options import InstallOptions
+from pumice.install.install_options import InstallOptions
+from pumice.install.manifests import all_manifests
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "install.md").read_text()
@@ -41,7 +41,7 @@ def test_the_others_name_what_is_there() -> None:
 
 def test_the_deployments_are_those_in_its_table() -> None:
     listed = re.findall(r"^\| `(pumice-\w+)` \|", PAGE, re.MULTILINE)
-    made = [found for found in manifests(InstallOptions()) if found["kind"] == "Deployment"]
+    made = [found for found in all_manifests(InstallOptions()) if found["kind"] == "Deployment"]
     assert sorted(listed) == sorted(found["metadata"]["name"] for found in made)
     for found in made:
         elects = "--leader-elect" in found["spec"]["template"]["spec"]["containers"][0]["args"]

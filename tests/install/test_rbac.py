@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from benchmarks import kubernetes
-from pumice.install.options import InstallOptions
+from pumice.install.install_options import InstallOptions
 from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS, PolicyRule, policy_rules_of
 from pumice.kube.client.sync_client import Client
 from tests.install.working_day import Day, at_work, use
@@ -85,7 +85,7 @@ def test_nothing_was_refused(recorded):
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_what_may_be_done_is_what_is_done(component, recorded):
+def test_permissions_equal_the_requests(component, recorded):
     done = {use(event) for event in asked_by(component, recorded)}
     assert {(right.verbs[0], right.group, right.resources[0]) for right in shipped(component)} - GUARDED == done
 
@@ -196,7 +196,7 @@ def test_without_the_right_to_make_a_podgroup_jobs_have_no_pods(day, name, right
     day.await_job(name, 1)
 
 
-def test_without_asking_nobody_acts_for_another(day):
+def test_webhooks_without_access_reviews_ignore_other_users(day):
     user = r"jsonpath={.metadata.annotations.volcano\.sh/user}"
     with Without(day.real, WEBHOOKS, "subjectaccessreviews"):
         until(lambda: not may(day, WEBHOOKS, "create", "subjectaccessreviews.authorization.k8s.io"))

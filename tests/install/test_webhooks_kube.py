@@ -38,12 +38,12 @@ def day(real: Real, port: int) -> Iterator[Day]:
         yield Day(real)
 
 
-def test_a_refusal_reaches_whoever_asked(day):
+def test_refusal_reaches_the_client(day):
     status, said = day.kubectl.tried("create", "-f", "-", given=day.queue("lost", parent="nowhere"))
     assert status == 1
     assert "Error from server (Forbidden)" in said
     assert 'admission webhook "queues.admission.pumice.dev" denied the request: ' in said
-    assert "spec.parent: there is no queue 'nowhere'; create it first or use 'root'" in said
+    assert "spec.parent: Not found: 'nowhere': create that queue first, or use 'root'" in said
 
 
 def test_a_protected_queue_stays(day):
@@ -75,7 +75,7 @@ def test_jobs_spread_over_the_leaves_below(day):
     assert "least used of 2 open queues below 'team'" in routed
 
 
-def test_who_an_object_belongs_to(day):
+def test_user_of_an_object(day):
     day.kubectl("create", "clusterrole", "submit", "--verb=create", f"--resource={JOBS},pods")
     day.kubectl("create", "clusterrolebinding", "submit", "--clusterrole=submit", "--user=carla")
 
@@ -113,14 +113,14 @@ def say(day: Day, name: str, user: str, who: str) -> tuple[int, str]:
     return day.kubectl.tried("create", f"--as={who}", "-f", "-", given=pod)
 
 
-def test_what_a_template_says_is_left_out(day):
+def test_user_in_a_template_is_removed(day):
     let_submit(day, REPLICA_SETS)
     status, said = say(day, "from-a-template", "victim", REPLICA_SETS)
     assert status == 0, said
     assert day.kubectl("get", "pod", "from-a-template", "-o", USER) == ""
 
 
-def test_nobodys_pods_are_not_ours(day):
+def test_pods_of_other_schedulers_are_ignored(day):
     pod = day.pod("foreign")
     pod["spec"]["schedulerName"] = "default-scheduler"
     day.make(pod)
@@ -138,7 +138,7 @@ def test_a_dry_run_leaves_no_trace(day):
     day.make(day.queue("wet", **most))
 
 
-def test_what_has_no_form_is_the_servers_to_refuse(day):
+def test_malformed_objects_are_refused_by_the_server(day):
     status, said = day.kubectl.tried(
         "create", "--validate=false", "-f", "-", given={**day.job("odd", 1), "spec": "odd"}
     )
@@ -159,7 +159,7 @@ def judged(day: Day, name: str) -> bool:
     return day.kubectl.tried("create", "-f", "-", given=day.queue(name))[0] == 0
 
 
-def test_who_overwrites_the_configurations_is_put_right(day):
+def test_overwritten_ca_is_restored(day):
     (before,) = trusted(day)
     for kind in CONFIGURATIONS:
         found = day.kubectl.object(kind, "pumice")
@@ -199,7 +199,7 @@ def test_a_certificate_that_does_not_fit_is_replaced_and_both_are_trusted(day, r
     assert judged(day, "meanwhile"), "what is shown is trusted all the time"
 
 
-def test_while_nobody_answers(day, real, port):
+def test_admission_while_no_webhook_answers(day, real, port):
     """Ours waits, nobody else's does."""
     day.make(day.group("status-only"))
     day.make(day.group("leaving"))

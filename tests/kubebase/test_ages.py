@@ -49,7 +49,7 @@ def test_every_duration_has_a_short_text(length: float) -> None:
     assert 2 <= len(duration(length)) <= 9
 
 
-def test_ages_are_of_one_moment() -> None:
+def test_ages_of_a_table_refer_to_one_moment() -> None:
     # 2026-11-15T12:00:00Z is 90 s before the moment.
     now = seconds("2026-11-15T12:01:30Z")
     with at(now):
@@ -59,15 +59,15 @@ def test_ages_are_of_one_moment() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, ""])
-def test_no_time(nothing: object) -> None:
+def test_age_without_a_timestamp(nothing: object) -> None:
     assert age(nothing) == "<unknown>"
 
 
 @pytest.mark.parametrize("text", ["soon", "2026-11-15", "2026-11-15T12:00:00", "T", "2026-13-15T12:00:00Z"])
-def test_what_is_no_time(text: str) -> None:
+def test_age_of_a_malformed_timestamp(text: str) -> None:
     assert seconds(text) is None
     assert age(text) == "<invalid>"
 
 
-def test_the_clock_is_asked_outside_of_a_table() -> None:
+def test_age_reads_the_clock_outside_of_a_table() -> None:
     assert age("2001-01-01T00:00:00Z").endswith("y")

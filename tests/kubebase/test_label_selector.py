@@ -42,7 +42,7 @@ def test_one_requirement(operator: str, key: str, values: tuple[str, ...], holds
     assert matches({"matchExpressions": [{"key": key, "operator": operator, "values": [*values]}]}, LABELS) is holds
 
 
-def test_a_selector_of_an_object() -> None:
+def test_label_selector_with_labels_and_expressions() -> None:
     selector = {
         "matchLabels": {"a": "1"},
         "matchExpressions": [
@@ -64,12 +64,12 @@ def test_all_requirements_must_hold() -> None:
     assert not meets((app, Requirement("app", "NotIn", ("web",))), LABELS)
 
 
-def test_no_requirements_select_everything_and_no_selector_nothing() -> None:
+def test_empty_selector_matches_everything_and_no_selector_nothing() -> None:
     assert meets((), {}) and meets((), LABELS)
     assert not meets(None, {}) and not meets(None, LABELS)
 
 
-def test_an_operator_nobody_knows_is_an_error() -> None:
+def test_unknown_selector_operator_is_an_error() -> None:
     with pytest.raises(ValueError, match="Almost"):
         meets((Requirement("app", "Almost", ("web",)),), LABELS)
 

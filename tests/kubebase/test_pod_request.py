@@ -43,16 +43,16 @@ def test_containers_add_up() -> None:
 
 
 @pytest.mark.parametrize("container", [{}, {"resources": None}, {"resources": {}}, asks(None, None), asks({}, {})])
-def test_a_pod_that_asks_for_nothing_is_one_pod(container: Container) -> None:
+def test_pod_without_requests_counts_as_one_pod(container: Container) -> None:
     assert pod_request(Registry(), [container]) == (0, 0, 1)
     assert pod_request(Registry(), []) == (0, 0, 1)
 
 
-def test_a_pod_is_one_pod_whatever_it_asks_for() -> None:
+def test_pods_resource_is_always_one() -> None:
     assert pod_request(Registry(), [asks({"pods": "5"})], overhead={"pods": "2"}) == (0, 0, 1)
 
 
-def test_a_missing_request_takes_the_limit() -> None:
+def test_missing_request_defaults_to_the_limit() -> None:
     # cpu: asked 100 m, limit 2 -> 100 m; memory: only the limit, 1Ki; gpu: only the limit, 1000 m
     container = asks({"cpu": "100m"}, {"cpu": "2", "memory": "1Ki", GPU: "1"})
     assert pod_request(Registry(), [container]) == (100, 1024, 1, 1000)
@@ -88,7 +88,7 @@ def test_init_containers(app: list[str], init: list[str], milli: int) -> None:
     assert cpu_of([cpu(text) for text in app], steps) == milli
 
 
-def test_each_resource_has_its_own_worst_step() -> None:
+def test_init_container_peak_is_taken_per_resource() -> None:
     # cpu: max(1 + .5, 4) = 4; memory: max(8 + 1, 2) = 9 Ki
     request = pod_request(
         Registry(),
@@ -98,7 +98,7 @@ def test_each_resource_has_its_own_worst_step() -> None:
     assert request == (4000, 9 * 1024, 1)
 
 
-def test_another_restart_policy_makes_no_sidecar() -> None:
+def test_init_container_is_a_sidecar_only_with_restart_policy_always() -> None:
     assert cpu_of([cpu("1")], [{**cpu("2"), "restartPolicy": "OnFailure"}]) == 2000
 
 
@@ -278,7 +278,7 @@ def test_the_order_of_app_containers_does_not_matter(app: list[Container], init:
 
 
 @given(apps, inits)
-def test_nothing_given_is_changed(app: list[Container], init: list[Container]) -> None:
+def test_pod_request_does_not_modify_the_spec(app: list[Container], init: list[Container]) -> None:
     text = repr((app, init))
     first = pod_request(Registry(), app, init)
     assert repr((app, init)) == text

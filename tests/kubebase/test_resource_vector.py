@@ -289,7 +289,7 @@ def test_only_so_many_resources_have_a_place():
     registry = Registry()
     registry.vector({f"example.com/r{number}": 1 for number in range(MOST_RESOURCES - 3)}, where="spec")
     assert len(registry) == MOST_RESOURCES
-    with pytest.raises(ResourceError, match=r"example.com/more: nobody has named this resource before"):
+    with pytest.raises(ResourceError, match=r"example.com/more: too many resource names"):
         registry.vector({"example.com/more": 1}, where="spec")
     assert registry.vector({"example.com/r0": 1, "cpu": 1}, where="spec")[0] == 1000
     assert len(registry) == MOST_RESOURCES

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from kubesim.http.auth import needs_tls
-from kubesim.http.tls import certificates
+from kubesim.http.tls import load_or_issue_certificates
 from tests.support.processes import run_process, started_process
 
 SECONDS = 30.0
@@ -53,7 +53,7 @@ print(asyncio.sslproto.ssl is ssl)
 
 def test_tls_over_it_is_an_error_and_not_plain_text(tmp_path: Path) -> None:
     """A server sends everybody away without a word; a client is told."""
-    made = certificates(tmp_path / "tls", "127.0.0.1")
+    made = load_or_issue_certificates(tmp_path / "tls", "127.0.0.1")
     code = """
 import sys
 from kubesim.asyncio_without_ssl import load_asyncio
@@ -103,7 +103,7 @@ def test_only_loopback_without_a_token_is_plain(host: str, token: str, needed: b
 
 @pytest.mark.parametrize("how", ["token", "certificate"])
 def test_the_command_speaks_tls_where_it_should(how: str, tmp_path: Path) -> None:
-    own = certificates(tmp_path / "own", "127.0.0.1")
+    own = load_or_issue_certificates(tmp_path / "own", "127.0.0.1")
     chosen = {"token": ["--token", "t"], "certificate": ["--tls-cert", own.certificate, "--tls-key", own.key]}[how]
     place = tmp_path / "data"
     command = [sys.executable, "-m", "pumice", "up", "--data", place, "--port", "0", "--nodes", "0", *chosen]

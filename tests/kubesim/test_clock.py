@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesim.clock import Clock, micro_stamp, moment, stamp
+from kubesim.clock import Clock, micro_stamp, parse_time, stamp
 from tests.support.still_clock import NOON, StillClock
 
 
@@ -24,5 +24,5 @@ def test_a_speed_of_zero_is_refused():
 
 @given(st.integers(0, 4_000_000_000))
 def test_a_timestamp_names_its_moment(seconds: int):
-    assert moment(stamp(seconds)) == seconds
-    assert moment(micro_stamp(seconds + 0.25)) == seconds + 0.25
+    assert parse_time(stamp(seconds)) == seconds
+    assert parse_time(micro_stamp(seconds + 0.25)) == seconds + 0.25

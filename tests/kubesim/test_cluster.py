@@ -64,7 +64,7 @@ def fetch(url: str) -> Any:
         return json.load(answer)
 
 
-def test_it_answers_in_the_block_and_leaves_nothing_behind() -> None:
+def test_cluster_context_manager_starts_and_cleans_up() -> None:
     before = set(threading.enumerate())
     with Cluster(nodes=2) as cluster:
         assert re.fullmatch(r"http://127\.0\.0\.1:[0-9]+", cluster.url)
@@ -79,7 +79,7 @@ def test_it_answers_in_the_block_and_leaves_nothing_behind() -> None:
         _ = cluster.url
 
 
-def test_two_at_once_and_one_after_another() -> None:
+def test_several_clusters_in_one_process() -> None:
     first, second = Cluster(nodes=0), Cluster(nodes=0)
     with first, second:
         assert first.url != second.url
@@ -137,7 +137,7 @@ def test_objects_of_the_cluster_and_of_other_namespaces() -> None:
             cluster.create({"apiVersion": "v1", "kind": "nonsense", "metadata": {"name": "a"}})
 
 
-def test_what_keeps_it_from_starting_is_raised(tmp_path: Path) -> None:
+def test_cluster_start_raises_startup_errors(tmp_path: Path) -> None:
     with Cluster(nodes=0) as cluster, pytest.raises(OSError, match="in use"):
         Cluster(port=int(cluster.url.rpartition(":")[2])).start()
     broken = {**DEFINITION, "spec": {}}
@@ -147,7 +147,7 @@ def test_what_keeps_it_from_starting_is_raised(tmp_path: Path) -> None:
         Cluster(node_capacity="cpu=1")
 
 
-def test_a_controller_that_ends_is_not_kept_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cluster_stop_raises_controller_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run(api: InProcessClient, *_: object) -> None:
         raise ZeroDivisionError("the controller has a bug")
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kubebase.field_error import FieldError
-from kubesim.kubeconfig import require_ours, write_kubeconfig
+from kubesim.kubeconfig import require_own_kubeconfig, write_kubeconfig
 
 SERVER = "https://[::1]:6440"
 
@@ -18,35 +18,35 @@ SERVER = "https://[::1]:6440"
 @pytest.mark.parametrize("authority", [b"", b"-----BEGIN"])
 def test_a_reader_of_yaml_finds_what_was_given(token: str, authority: bytes, tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
-    write_kubeconfig(path, SERVER, token=token, authority=authority)
+    write_kubeconfig(path, SERVER, name="acme", token=token, authority=authority)
     encoded = base64.b64encode(authority).decode()
     assert yaml.safe_load(path.read_text()) == {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [
             {
-                "name": "pumice",
+                "name": "acme",
                 "cluster": {"server": SERVER} | ({"certificate-authority-data": encoded} if authority else {}),
             }
         ],
-        "users": [{"name": "pumice", "user": {"token": token} if token else {}}],
-        "contexts": [{"name": "pumice", "context": {"cluster": "pumice", "user": "pumice"}}],
-        "current-context": "pumice",
+        "users": [{"name": "acme", "user": {"token": token} if token else {}}],
+        "contexts": [{"name": "acme", "context": {"cluster": "acme", "user": "acme"}}],
+        "current-context": "acme",
     }
-    require_ours(path)
+    require_own_kubeconfig(path, "acme")
 
 
 @pytest.mark.parametrize("kind", ["clusters", "users"])
 def test_one_entry_of_others_among_ours_is_enough(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
-    write_kubeconfig(path, SERVER, token="t")
+    write_kubeconfig(path, SERVER, name="acme", token="t")
     path.write_text(path.read_text().replace(f"{kind}:\n", f"{kind}:\n- name: prod\n"))
     with pytest.raises(FieldError, match="other clusters"):
-        require_ours(path)
+        require_own_kubeconfig(path, "acme")
 
 
 def test_another_address_in_it_is_no_other_cluster(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
-    write_kubeconfig(path, SERVER)
+    write_kubeconfig(path, SERVER, name="acme")
     path.write_text(path.read_text().replace(f'"{SERVER}"', "https://elsewhere:6440"))
-    require_ours(path)
+    require_own_kubeconfig(path, "acme")

@@ -55,6 +55,6 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 
 @pytest.mark.parametrize("module", LATER)
-def test_it_is_not_loaded_at_the_start(module: str, loaded: set[str]) -> None:
+def test_idle_server_does_not_load_module(module: str, loaded: set[str]) -> None:
     assert "kubesim.http.listen" in loaded
     assert module not in loaded

@@ -21,22 +21,22 @@ from kubesim.api.client import InProcessClient
 from kubesim.api.request_context import ADMIN, RequestContext
 from kubesim.api.requests import DeleteOptions, Target
 from kubesim.api.status import ApiError, forbidden
-from kubesim.http.auth import is_loopback, own_tls
-from kubesim.http.listen import bound
-from kubesim.http.tls import certificates
-from kubesim.kubeconfig import require_ours, write_kubeconfig
-from kubesim.kubelet.node_template import nodes, parse_capacity
+from kubesim.http.auth import is_loopback, load_tls
+from kubesim.http.listen import bind_sockets
+from kubesim.http.tls import load_or_issue_certificates
+from kubesim.kubeconfig import require_own_kubeconfig, write_kubeconfig
+from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.private_file import write_private
 from kubesim.registry.registry import Object, Resource
 from kubesim.server import ServerSettings, running_cluster
-from kubesim.storage import DataHeld
+from kubesim.storage import DataInUse
 
 
 def settings(place: Path, **more: Any) -> ServerSettings:
     given: dict[str, Any] = {
         "data": None,
         "kubeconfig": place / "kubeconfig",
-        "nodes": nodes(2, parse_capacity("cpu=4,memory=8Gi")),
+        "nodes": make_nodes(2, parse_capacity("cpu=4,memory=8Gi")),
     }
     return ServerSettings(**{**given, **more})
 
@@ -134,7 +134,7 @@ def test_a_hook_admits_and_what_is_handed_in_is_there_before_the_first_request(t
             assert maps is not None
             aim = Target(maps, "default", "handed-in")
             with pytest.raises(ApiError, match="is marked"):
-                await running.api.writes.delete(aim, DeleteOptions(), running.api.call(ADMIN))
+                await running.api.writes.delete(aim, DeleteOptions(), running.api.new_context(ADMIN))
 
     asyncio.run(look())
 
@@ -143,7 +143,7 @@ def test_a_second_start_on_the_same_data_says_who_holds_it(tmp_path: Path) -> No
     async def twice() -> None:
         kept = settings(tmp_path, data=tmp_path / "data")
         async with running_cluster(kept) as running:
-            with pytest.raises(DataHeld) as held:
+            with pytest.raises(DataInUse) as held:
                 async with running_cluster(kept):
                     pass
             assert running.server in str(held.value) and "process" in str(held.value)
@@ -151,7 +151,7 @@ def test_a_second_start_on_the_same_data_says_who_holds_it(tmp_path: Path) -> No
     asyncio.run(twice())
 
 
-def test_a_web_page_has_no_say_where_no_token_is_needed(tmp_path: Path) -> None:
+def test_cross_origin_requests_are_refused_without_token(tmp_path: Path) -> None:
     async def knock() -> None:
         async with running_cluster(settings(tmp_path)) as running:
             url = f"{running.server}/api/v1/namespaces/default"
@@ -206,7 +206,7 @@ def test_beyond_loopback_a_token_is_made_if_none_is_given(tmp_path: Path) -> Non
 
 
 def test_a_certificate_brings_a_token_with_it(tmp_path: Path) -> None:
-    made = certificates(tmp_path / "mine", "127.0.0.1")
+    made = load_or_issue_certificates(tmp_path / "mine", "127.0.0.1")
 
     async def knock() -> None:
         async with running_cluster(settings(tmp_path, own_certificate=(made.certificate, made.key))) as running:
@@ -232,8 +232,8 @@ def test_a_token_that_was_made_is_kept_with_the_data(tmp_path: Path) -> None:
     assert asyncio.run(token()) != asyncio.run(token())
 
 
-def test_certificates_that_are_none(tmp_path: Path) -> None:
-    one, other = (certificates(tmp_path / name, "127.0.0.1") for name in ("one", "other"))
+def test_invalid_certificates_are_refused(tmp_path: Path) -> None:
+    one, other = (load_or_issue_certificates(tmp_path / name, "127.0.0.1") for name in ("one", "other"))
     (tmp_path / "text").write_text("nonsense")
     for certificate, key, words in (
         (tmp_path / "text", one.key, f"--tls-cert {tmp_path / 'text'}: is not a certificate in PEM"),
@@ -241,7 +241,7 @@ def test_certificates_that_are_none(tmp_path: Path) -> None:
         (one.certificate, other.key, f"--tls-key {other.key}: does not belong to the certificate in {one.certificate}"),
     ):
         with pytest.raises(FieldError) as refused:
-            own_tls(certificate, key)
+            load_tls(certificate, key)
         assert str(refused.value) == words
 
 
@@ -263,37 +263,37 @@ def test_what_fails_at_the_start_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_kubeconfig_of_other_clusters_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "config"
-    require_ours(path)  # not there
+    require_own_kubeconfig(path, "kubesim")  # not there
     path.write_text("")
-    require_ours(path)
-    write_kubeconfig(path, "http://127.0.0.1:1")
-    require_ours(path)
+    require_own_kubeconfig(path, "kubesim")
+    write_kubeconfig(path, "http://127.0.0.1:1", name="kubesim")
+    require_own_kubeconfig(path, "kubesim")
     ours = path.read_text()
     for theirs in (
         "clusters: [{name: prod, cluster: {server: https://prod}}]",
-        "contexts: [{name: pumice, context: {cluster: prod}}]",
-        "users: [{name: pumice}, {name: prod, user: {token: x}}]",
+        "contexts: [{name: kubesim, context: {cluster: prod}}]",
+        "users: [{name: kubesim}, {name: prod, user: {token: x}}]",
     ):
         path.write_text(theirs)
         with pytest.raises(FieldError) as refused:
-            require_ours(path)
+            require_own_kubeconfig(path, "kubesim")
         assert str(refused.value).startswith(f"{path}: is a kubeconfig of other clusters (prod), ")
-    for text in ("- a list", "clusters: 7", "clusters: [pumice]", "contexts: [{name: x}]", "a: b: c"):
+    for text in ("- a list", "clusters: 7", "clusters: [kubesim]", "contexts: [{name: x}]", "a: b: c"):
         path.write_text(text)
         with pytest.raises(FieldError, match="is no kubeconfig, and would be replaced"):
-            require_ours(path)
-    path.write_text(ours.replace("current-context: pumice", "current-context: ''"))
-    require_ours(path)
+            require_own_kubeconfig(path, "kubesim")
+    path.write_text(ours.replace("current-context: kubesim", "current-context: ''"))
+    require_own_kubeconfig(path, "kubesim")
 
 
-def test_nobody_else_reads_the_data(tmp_path: Path) -> None:
+def test_data_files_are_readable_by_owner_only(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o755)
 
     async def live() -> None:
         async with running_cluster(settings(tmp_path, data=data)) as running:
             await running.api.create("configmaps", "default", {"metadata": {"name": "a"}})
-            for name in ("pumice.db", "pumice.db-wal", "pumice.db-shm"):
+            for name in ("kubesim.db", "kubesim.db-wal", "kubesim.db-shm"):
                 assert stat.S_IMODE((data / name).stat().st_mode) == 0o600
 
     asyncio.run(live())
@@ -304,9 +304,9 @@ def test_nodes_that_are_there_keep_their_capacity_unless_another_is_asked_for(tm
         async with running_cluster(settings(tmp_path, data=tmp_path / "data", nodes=wanted)) as running:
             return [node["status"]["capacity"]["cpu"] for node in running.api.list("nodes")]
 
-    assert asyncio.run(capacities(nodes(2, parse_capacity("cpu=4,memory=8Gi")))) == ["4", "4"]
-    assert asyncio.run(capacities(nodes(3))) == ["4", "4", "32"]  # the new one gets the default
-    assert asyncio.run(capacities(nodes(1, parse_capacity("cpu=6,memory=8Gi")))) == ["6", "4", "32"]
+    assert asyncio.run(capacities(make_nodes(2, parse_capacity("cpu=4,memory=8Gi")))) == ["4", "4"]
+    assert asyncio.run(capacities(make_nodes(3))) == ["4", "4", "32"]  # the new one gets the default
+    assert asyncio.run(capacities(make_nodes(1, parse_capacity("cpu=6,memory=8Gi")))) == ["6", "4", "32"]
 
 
 def test_loopback_is_what_only_this_machine_can_reach() -> None:
@@ -315,28 +315,28 @@ def test_loopback_is_what_only_this_machine_can_reach() -> None:
 
 
 def test_a_port_is_taken_at_every_address_of_a_host() -> None:
-    with bound("localhost") as sockets:
+    with bind_sockets("localhost") as sockets:
         assert len({one.getsockname()[1] for one in sockets}) == 1
         port = sockets[0].getsockname()[1]
-        with pytest.raises(OSError, match="in use"), bound("localhost", port):
+        with pytest.raises(OSError, match="in use"), bind_sockets("localhost", port):
             pass
-    with bound("127.0.0.1", port):
+    with bind_sockets("127.0.0.1", port):
         pass
 
 
 def test_certificates_are_made_once_and_anew_for_another_host(tmp_path: Path) -> None:
-    first = certificates(tmp_path, "127.0.0.1")
+    first = load_or_issue_certificates(tmp_path, "127.0.0.1")
     made = first.certificate.read_bytes()
     assert stat.S_IMODE(first.key.stat().st_mode) == 0o600
-    assert certificates(tmp_path, "127.0.0.1").certificate.read_bytes() == made
-    assert certificates(tmp_path, "192.0.2.1").certificate.read_bytes() != made
+    assert load_or_issue_certificates(tmp_path, "127.0.0.1").certificate.read_bytes() == made
+    assert load_or_issue_certificates(tmp_path, "192.0.2.1").certificate.read_bytes() != made
     first.certificate.write_text("nonsense")
-    certificates(tmp_path, "127.0.0.1").context()
+    load_or_issue_certificates(tmp_path, "127.0.0.1").context()
 
 
-def test_what_is_private_stays_so(tmp_path: Path) -> None:
+def test_private_file_mode_is_0600(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "kubeconfig"
-    write_kubeconfig(path, "http://127.0.0.1:1")
+    write_kubeconfig(path, "http://127.0.0.1:1", name="kubesim")
     write_private(path, b"once more")
     assert path.read_bytes() == b"once more"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

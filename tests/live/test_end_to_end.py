@@ -23,7 +23,7 @@ def manifest(name: str) -> list[Object]:
 
 
 def test_a_gang_waits_until_all_of_it_can_start(world: World) -> None:
-    # 2 nodes of 4 cpu. The first has 5; 3 are left, which is too little for a gang of 4 and enough for a job of 2.
+    # 2 nodes of 4 cpu. The first has 5; 3 are left, which is insufficient for a gang of 4 and enough for a job of 2.
     # Nothing is taken from anybody.
     world.up(nodes=2, cpu=4)
     world.scheduler(BY_SHARE.replace(", reclaim, preempt", ""))

@@ -162,7 +162,7 @@ def test_a_leader_frozen_beyond_its_lease(installed: Cluster) -> None:
 
 def leads(part: Part) -> bool:
     """Whether a replica has become the leader."""
-    return "leads from now on" in part.said()
+    return "became the leader" in part.said()
 
 
 def on_the_way(wire: FaultyWire) -> list[str]:

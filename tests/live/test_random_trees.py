@@ -1,7 +1,7 @@
 """Random trees of queues on a live cluster, judged by what kubectl shows once nothing changes any more.
 
 Some queues fill the only node, the others wake up later. With one node fragmentation plays no role, and taking back has
-no brakes, so that nobody has to wait for minutes. What must hold, in the words of a user:
+no cooldown, so that nobody has to wait for minutes. What must hold, in the words of a user:
 
     no queue and no inner node is short of its entitlement by a waiting task that would fit;
     nothing is evicted while nothing happens;

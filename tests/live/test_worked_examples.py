@@ -1,6 +1,6 @@
 """The worked examples of the rules through the live system: kubectl and vsub in, pods that run out.
 
-Each has a cluster of its own, with one node as large as the example says. Taking back has no brakes here, so that
+Each has a cluster of its own, with one node as large as the example says. Taking back has no cooldown here, so that
 nobody has to wait for minutes.
 """
 

@@ -31,7 +31,7 @@ def said(*queues: Queue) -> list[str]:
     ids=["guarantee in capability", "guarantee in deserved", "deserved in capability"],
 )
 def test_one_queue_alone(queue: Queue, message: str) -> None:
-    assert said(queue) == [f"queue 'a' {message}; raise the one or lower the other"]
+    assert said(queue) == [f"queue 'a' {message}; lower the first or raise the second"]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_children_together_at_any_depth_below(want: str, offer: str, depth: int)
     children = [Queue(name, parent=f"p{depth - 1}", **{want: cores(amount)}) for name, amount in (("x", 6), ("y", 7))]
     assert said(Queue("p0", **{offer: cores(13)}), *between, *children) == []
     assert said(Queue("p0", **{offer: cores(12)}), *between, *children) == [
-        f"the queues below 'root/p0' would have {want} cpu 13 together, more than the {offer} cpu 12 of queue 'p0'"
+        f"the children of queue 'root/p0' have {want} cpu 13 in total, more than the {offer} cpu 12 of queue 'p0'"
     ]
 
 
@@ -59,14 +59,14 @@ def test_a_queue_that_names_it_answers_for_those_below() -> None:
     # x wants 2 of p and has promised 5 itself: that is wrong at x, not at p.
     queues = Queue("p", deserved=cores(3)), Queue("x", parent="p", deserved=cores(2))
     assert said(*queues, Queue("y", parent="x", deserved=cores(5))) == [
-        "the queues below 'root/p/x' would have deserved cpu 5 together, more than the deserved cpu 2 of queue 'x'"
+        "the children of queue 'root/p/x' have deserved cpu 5 in total, more than the deserved cpu 2 of queue 'x'"
     ]
 
 
 def test_a_capability_within_the_nearest_above() -> None:
     queues = Queue("p", capability=cores(4)), Queue("x", parent="p"), Queue("y", parent="x", capability=cores(5))
     assert said(*queues) == [
-        "queue 'y' has capability cpu 5, more than the cpu 4 of 'p' above it; raise the one or lower the other"
+        "queue 'y' has capability cpu 5, more than the cpu 4 of its ancestor 'p'; lower the first or raise the second"
     ]
 
 
@@ -76,7 +76,7 @@ def test_the_cluster_is_judged_apart_and_only_by_what_it_has() -> None:
     assert not list(amounts.excesses())
     (excess,) = amounts.within({CPU: 10_000})
     assert excess.say(Registry()) == (
-        "the queues below 'root' would have guarantee cpu 11 together, more than the allocatable cpu 10 of the cluster"
+        "the children of queue 'root' have guarantee cpu 11 in total, more than the allocatable cpu 10 of the cluster"
     )
     assert not list(amounts.within({CPU: 0}))
 

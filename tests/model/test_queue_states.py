@@ -39,7 +39,7 @@ def test_no_pause_opens_a_closed_queue():
 
 
 def test_other_commands_are_refused_by_name():
-    with pytest.raises(ValueError, match="'DrainQueue' is no command for a queue; it is one of OpenQueue, CloseQueue"):
+    with pytest.raises(ValueError, match="Unsupported value: 'DrainQueue': supported values: OpenQueue, CloseQueue"):
         state_after_command(OPEN, "DrainQueue", busy=False)
     assert len(COMMANDS) == 4
 

@@ -98,9 +98,9 @@ def test_what_is_no_weight_is_refused_by_its_field(weights: str) -> None:
 
 
 def test_an_error_says_what_would_be_right() -> None:
-    with pytest.raises(HierarchyError, match="one weight a level, for example 1/2/8"):
+    with pytest.raises(HierarchyError, match="one weight per level, such as 1/2/8"):
         parse_path("root/a/b", "1/2", 1)
-    with pytest.raises(HierarchyError, match="a number above 0"):
+    with pytest.raises(HierarchyError, match="a number greater than 0"):
         parse_path("root/a", "1/zero", 1)
 
 
@@ -166,7 +166,7 @@ def test_a_missing_parent_keeps_out_its_whole_branch_and_nobody_else() -> None:
     layout = laid_out(Queue("a", parent="nowhere"), Queue("b", parent="a"), Queue("c"))
     assert places(layout) == {"c": "root/c"} and refused(layout) == {"a", "b"}
     messages = {refusal.queue: refusal.message for refusal in layout.refusals}
-    assert "no queue 'nowhere'" in messages["a"]
+    assert "Not found: 'nowhere'" in messages["a"]
 
 
 def test_a_parent_that_was_refused_is_not_called_missing() -> None:
@@ -194,7 +194,7 @@ def test_every_circle_is_found_whatever_leads_into_it(parents: list[int]) -> Non
             step = parents[step]
         circle = [*seen[seen.index(step) :], step] if step in seen else []
         (message,) = (refusal.message for refusal in layout.refusals if refusal.queue == f"q{i}")
-        expected = "goes round in a circle: " + " -> ".join(f"q{name}" for name in circle)
+        expected = "Invalid value: parents form a cycle: " + " -> ".join(f"q{name}" for name in circle)
         assert (message == expected) if circle else ("circle" not in message)
 
 
@@ -203,7 +203,8 @@ def test_a_long_circle_is_named_in_short() -> None:
     assert len(layout.refusals) == 3000
     first = next(refusal for refusal in layout.refusals if refusal.queue == "q0")
     assert (
-        first.message == "goes round in a circle: q0 -> q1 -> q2 -> q3 -> q4 -> q5 -> q6 -> q7 -> q8 -> q9 -> ... -> q0"
+        first.message
+        == "Invalid value: parents form a cycle: q0 -> q1 -> q2 -> q3 -> q4 -> q5 -> q6 -> q7 -> q8 -> q9 -> ... -> q0"
     )
 
 

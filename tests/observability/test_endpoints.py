@@ -93,7 +93,7 @@ def test_a_loop_that_is_stuck_is_told_from_one_that_works() -> None:
 
     asyncio.run(run())
     (stuck, why), fine = answers
-    assert stuck == 500 and why.startswith("stuck: the loop has not come round for 3")
+    assert stuck == 500 and why.startswith("stuck: the event loop has not run for 3")
     assert fine == (200, "ok\n")
 
 
@@ -142,6 +142,6 @@ def test_a_scheduler_whose_cycles_do_not_end_is_not_alive(tmp_path: Path, monkey
             await eventually(lambda: scheduler.cycles > 0)
             monkeypatch.setattr(scheduler, "_last", time.monotonic() - STALLED - 1)
             code, why = get(f"{endpoints.url}/healthz")  # in this thread: no cycle comes in between
-            assert code == 500 and why.startswith("stuck: no cycle has ended")
+            assert code == 500 and why.startswith("stuck: no cycle has completed")
 
     live(tmp_path, check)

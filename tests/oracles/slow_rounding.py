@@ -65,37 +65,41 @@ def slow_round(
         wide = range(len(capacity))
         return {name: {j: amount for j in wide if (amount := total([name], j))} for name in jobs}
 
+    def kept_for_running(name: str, unit: LineUnit, d: int) -> Amounts:
+        """What a waiting unit must leave, of what it asks for, to the running units of its job; at the root nothing."""
+        running = [] if unit.held or d == 0 else [each for each in left_in_line[name] if each.held]
+        return {j: sum(each.asks.get(j, 0) for each in running) for j in unit.asks}
+
     def admissible(name: str, unit: LineUnit, d: int, stage: int, held: bool) -> bool:
         if unit.held is not held:
             return False
+        kept = kept_for_running(name, unit, d)
         # Whatever fits the nodes on the path fits the cluster, but for a hair (see SNAP).
         if d == 0 and any(amount > capacity[j] - total(list(jobs), j) for j, amount in unit.asks.items()):
             return False
         for depth, node in enumerate(jobs[name].path):
             if 1 <= depth <= d:
-                if any(amount * (1 - MILLIONTH) > missing(node, j) for j, amount in unit.asks.items()):
+                if any((amount + kept[j]) * (1 - MILLIONTH) > missing(node, j) for j, amount in unit.asks.items()):
                     return False
             elif depth > d and stage == 1 and not misses(node, unit):
                 return False
-        return within_limits(name, unit.asks, whole())
+        return within_limits(name, {j: amount + kept[j] for j, amount in unit.asks.items()}, whole())
 
-    def next_units(name: str, d: int, behind: bool) -> list[LineUnit]:
+    def next_units(name: str, behind: bool) -> list[LineUnit]:
         """The unit that a job comes with: the first that is left, or, of those behind it too, the first that will do.
 
-        Behind the tasks that must start together nothing starts before them, and a reserve comes before nothing. What
-        waits comes before what runs only at the root.
+        Behind the tasks that must start together nothing starts before them, and a reserve comes before nothing.
         """
         left = left_in_line[name]
         tasks = [unit for unit in left if unit.tasks]
-        running = [unit for unit in tasks if unit.held]
         if not behind or not tasks or tasks[0].tasks > 1:
             return left[:1]
-        return running if running and d > 0 else tasks
+        return tasks
 
     def candidates(d: int, stage: int, held: bool, behind: bool) -> dict[str, LineUnit]:
         found: dict[str, LineUnit] = {}
         for name in jobs:
-            for unit in next_units(name, d, behind):
+            for unit in next_units(name, behind):
                 if admissible(name, unit, d, stage, held):
                     found[name] = unit
                     break
@@ -128,9 +132,9 @@ def slow_round(
     def own_part(name: str) -> None:
         """What a job's own entitlement holds: its units in the order of its line, as far as they fit."""
         for unit in list(left_in_line[name]):
-            fits = all(n * (1 - MILLIONTH) <= missing(jobs[name].path[-1], j) for j, n in unit.asks.items())
-            first = left_in_line[name][0]
-            if (unit.tasks == 0 and unit is not first) or unit.held is not first.held:
+            job, kept = jobs[name].path[-1], kept_for_running(name, unit, len(jobs[name].path) - 1)
+            fits = all(n * (1 - MILLIONTH) <= missing(job, j) - kept[j] for j, n in unit.asks.items())
+            if unit.tasks == 0 and unit is not left_in_line[name][0]:
                 break
             if fits and within_limits(name, unit.asks, whole()):
                 hand_out(name, unit)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pumice.cli.scheduler import scheduler
+from pumice.cli.daemons.scheduler_command import scheduler
 from pumice.engine.decisions import Bind, Decision, Evict
 from pumice.engine.events import BindFailed, Changed, Event, EvictFailed
 from pumice.kube.client.api_errors import ApiError, UnreachableError
@@ -159,7 +159,7 @@ def test_another_pod_of_that_name_is_not_the_one_that_was_bound() -> None:
 
 def test_a_job_that_goes_says_so_before_its_pods_do() -> None:
     cluster = Cluster()
-    evict = Evict("ns/a", "n1", "ns/g", "ns/taker", "reclaim")
+    evict = Evict("ns/a", "n1", "ns/g", "ns/preemptor", "reclaim")
     carried_out(
         cluster, evict, running=True, then=lambda hands: hands.write_podgroup_status("ns/g", {"phase": "Inqueue"})
     )
@@ -168,13 +168,13 @@ def test_a_job_that_goes_says_so_before_its_pods_do() -> None:
 
 def test_an_eviction_that_is_refused_comes_back() -> None:
     cluster = Cluster(evict=[ApiError(429, "TooManyRequests", "a budget does not allow it")])
-    reported, hands, _ = carried_out(cluster, Evict("ns/a", "n1", "ns/g", "", "mend"), running=True)
+    reported, hands, _ = carried_out(cluster, Evict("ns/a", "n1", "ns/g", "", "repair-gangs"), running=True)
     assert reported[0] == EvictFailed("ns/a") and hands.evicted == 0
 
 
 def test_an_eviction_without_an_answer_is_asked_for_again() -> None:
     cluster = Cluster(evict=[BROKEN] * 5 + [BUSY])
-    reported, hands, _ = carried_out(cluster, Evict("ns/a", "n1", "ns/g", "", "relieve"), running=True)
+    reported, hands, _ = carried_out(cluster, Evict("ns/a", "n1", "ns/g", "", "relieve-nodes"), running=True)
     assert (cluster.calls, reported, hands.evicted, hands.failed) == (["evict"] * 7, [], 1, 0)
 
 
@@ -195,7 +195,7 @@ def test_binds_and_evictions_keep_to_their_rate(monkeypatch: pytest.MonkeyPatch)
         cluster = Cluster()
         hands = Binder(cluster, mirror_of(running=True), Silent(), lambda events: None, rate=10)  # type: ignore[arg-type]  # as much of them as is needed
         monkeypatch.setattr(cluster, "bind", _does_nothing)
-        hands.execute([*binds, Evict("ns/a", "n1", "ns/g", "", "relieve")])
+        hands.execute([*binds, Evict("ns/a", "n1", "ns/g", "", "relieve-nodes")])
         await hands.done()
 
     asyncio.run(run())

@@ -49,7 +49,7 @@ def test_a_bad_file_is_refused_once_with_its_line(tmp_path: Path) -> None:
     path.write_text('actions: "allocate"\ntiers:\n- plugins:\n  - name: gagn\n')
     assert file.read_if_changed() is None and file.read_if_changed() is None
     assert len(said) == 1
-    assert said[0].startswith(f"{path}:4: ") and '"gang"' in said[0] and said[0].endswith("in force stays")
+    assert said[0].startswith(f"{path}:4: ") and '"gang"' in said[0] and said[0].endswith("stays in force")
     path.write_bytes(b"\xff\xfe")
     assert file.read_if_changed() is None and len(said) == 2 and "UTF-8" in said[1]
     path.unlink()

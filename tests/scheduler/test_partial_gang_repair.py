@@ -80,7 +80,8 @@ def test_a_part_that_cannot_be_completed_is_given_back(tmp_path: Path) -> None:
             await eventually(lambda: not placed(running)["large"])
             await eventually(lambda: said(running)["Pod", "Evict"] == 2)
             words = next(e["message"] for e in running.api.list("events") if e["reason"] == "Evict")
-            assert words == "evicted from node-000 because its gang could not be completed (mend)"
+            why = "because the rest of its gang could not start in time"
+            assert words == f"Evicted from node node-000 {why} (action repair-gangs)"
             assert len(placed(running)["small"]) == 2
 
     live(tmp_path, check, count=1)

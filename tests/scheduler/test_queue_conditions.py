@@ -37,7 +37,7 @@ def test_guarantees_that_the_cluster_can_no_longer_keep(tmp_path: Path) -> None:
             await cordon(running, unschedulable=True)
             await eventually(lambda: condition(running, "root", EXCEEDED).get("status") == "True")
             assert condition(running, "root", EXCEEDED)["message"] == (
-                "the queues below 'root' would have guarantee cpu 10 together, "
+                "the children of queue 'root' have guarantee cpu 10 in total, "
                 "more than the allocatable cpu 4 of the cluster"
             )
             await cordon(running, unschedulable=False)

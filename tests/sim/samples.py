@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.sim.files import Manifest
+from pumice.sim.manifest_files import Manifest
 from pumice.sim.simulation import Simulation, open_simulation
 
 Document = dict[str, Any]
@@ -87,4 +87,4 @@ def ran(*documents: Document) -> Simulation:
 def counts(simulation: Simulation) -> dict[str, tuple[float, float]]:
     """Running and pending tasks of each job."""
     leaves = simulation.cluster.engine.tree.jobs
-    return {key: (simulation.running(leaf), simulation.pending(leaf)) for key, leaf in leaves.items()}
+    return {key: (simulation.running_tasks(leaf), simulation.pending_tasks(leaf)) for key, leaf in leaves.items()}

@@ -92,16 +92,19 @@ def test_a_manifest_and_an_entry_of_one_queue_go_together_in_either_order(own_fi
         (
             [queue("eng", hierarchy=[{"name": "a"}]), queue("other"), queue("a", parent="other")],
             "Queue/a",
-            "spec.parent: the hierarchy of 'eng' has 'a' below 'eng'; take it out there first",
+            (
+                "spec.parent: Forbidden: the hierarchy of queue 'eng' names 'a' as a child of 'eng'; "
+                "remove that entry first"
+            ),
         ),
         (
             [queue("a", hierarchy=[{"name": "b"}]), queue("b", hierarchy=[{"name": "a"}])],
             "Queue/a",
-            "spec.parent: goes round in a circle: a -> b -> a",
+            "spec.parent: Invalid value: parents form a cycle: a -> b -> a",
         ),
     ],
 )
-def test_who_contradicts_a_hierarchy_is_refused(documents, subject, reason):
+def test_contradiction_of_a_hierarchy_is_refused(documents, subject, reason):
     with pytest.raises(BadInput) as refused:
         opened(*documents)
     first = refused.value.problems[0]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.input_errors import BadInput
-from pumice.sim.expect import differences
-from pumice.sim.overview import overview_of_run
-from pumice.sim.report import entitle_report, run_report
+from pumice.sim.expectations import find_differences
+from pumice.sim.run_overview import overview_of_run
+from pumice.sim.run_report import entitle_report, run_report
 from tests.sim.samples import group, job, node, opened, pod, queue, queue_at, scenario
 from tests.support.examples import fewer_examples
 
@@ -112,7 +112,7 @@ def test_it_runs_or_is_refused(changes):
         simulation.cluster.engine.validate()
         assert run_report(simulation)["cycles"] >= 1
         assert overview_of_run(simulation).nodes
-        differences(simulation)
+        find_differences(simulation)
         problems = tuple(simulation.errors)
     assert all(problem.object and problem.message for problem in problems)
 

@@ -11,7 +11,7 @@ import pytest
 
 from kubebase.resource_vector import dominant_share
 from pumice.engine.decisions import Bind, Evict, Pipeline
-from pumice.sim.files import Manifest, read_manifests
+from pumice.sim.manifest_files import Manifest, read_manifests
 from pumice.sim.simulation import Simulation, open_simulation
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "reclaim.yaml")
@@ -79,7 +79,7 @@ def test_only_the_borrower_gives_back_and_its_sibling_starts(order: str) -> None
     simulation.run()
     evictions = [(cycle, decision) for cycle, decision in simulation.decisions if isinstance(decision, Evict)]
     # 25 cpu are owed, tasks have 5: five go, all in the cycle in which the job came.
-    assert [(cycle, decision.job, decision.taker) for cycle, decision in evictions] == [
+    assert [(cycle, decision.job, decision.preemptor) for cycle, decision in evictions] == [
         (2, "default/borrower", "default/awake")
     ] * 5
     assert {decision.sides.ancestor for _, decision in evictions if decision.sides is not None} == {"root/orgB"}

@@ -5,10 +5,10 @@ import json
 import click
 import pytest
 
-from pumice.cli.render import tree_lines
+from pumice.cli.scenario.run_tables import tree_lines
 from pumice.model.specs import QueueState
-from pumice.sim.overview import overview_of_run
-from pumice.sim.report import run_report
+from pumice.sim.run_overview import overview_of_run
+from pumice.sim.run_report import run_report
 from tests.cli.command import EXAMPLES, pumice_command
 from tests.sim.samples import counts, group, job, node, pod, queue, ran, scenario
 
@@ -96,7 +96,7 @@ class TestOneQueue:
         resumed = after(command(2, "other", "PauseQueue"), more(3, 6), command(5, "other", "ResumeQueue"), more(5, 3))
         assert running(resumed) == {"site": 5, "backup": 5, "train": 5}
 
-    def test_resuming_what_is_not_paused_changes_nothing(self):
+    def test_resume_of_an_unpaused_queue_changes_nothing(self):
         simulation = after(command(2, "db", "CloseQueue"), command(3, "db", "ResumeQueue"), more(4, 2))
         assert simulation.cluster.objects.queues["db"].state is CLOSING
         assert running(simulation)["backup"] == 2
@@ -133,7 +133,10 @@ class TestOneQueue:
         assert simulation.cluster.objects.queues["q"].state is CLOSING
         assert counts(simulation) == {"default/j": (0, 1)}
         assert [str(error) for error in simulation.errors] == [
-            "try.yaml: Job/default/late: spec.queue: queue 'q' takes no jobs: it is Closing; open it or use another"
+            (
+                "try.yaml: Job/default/late: spec.queue: queue 'q' accepts no jobs, because it is Closing; "
+                "open it or use another queue"
+            )
         ]
 
 
@@ -156,7 +159,7 @@ class TestParents:
         assert [root.entitled[0], root.held[0]] == [10_000, 10_000]
 
     @pytest.mark.parametrize("stop", ["PauseQueue", "CloseQueue"])
-    def test_opening_the_parent_restores_what_each_child_was(self, stop):
+    def test_opening_the_parent_restores_child_states(self, stop):
         start = "ResumeQueue" if stop == "PauseQueue" else "OpenQueue"
         before = [command(2, "db", "PauseQueue"), command(3, "eng", stop)]
         strict = {"PauseQueue": "Paused", "CloseQueue": "Paused -> Closing"}[stop]
@@ -280,11 +283,11 @@ class TestWithdrawn:
         simulation = after(*events, tree=tree)
         assert simulation.cluster.objects.queues["a"].state is {"OpenQueue": OPEN, "PauseQueue": PAUSED}[state]
         assert running(simulation) == {"j": starts}
-        assert not simulation.cluster.leaving
+        assert not simulation.cluster.withdrawn_queues
 
 
 class TestShown:
-    def test_the_table_says_whose_doing_a_state_is(self):
+    def test_table_names_the_queue_that_takes_precedence(self):
         simulation = after(command(2, "db", "PauseQueue"), command(3, "eng", "CloseQueue"))
         lines = [click.unstyle(line) for line in tree_lines(overview_of_run(simulation))]
         shown = {name: next(line for line in lines if f"--{name} " in line) for name in ("eng", "web", "db", "other")}

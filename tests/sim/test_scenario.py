@@ -3,7 +3,7 @@
 import pytest
 
 from pumice.input_errors import BadInput
-from pumice.sim.files import Manifest
+from pumice.sim.manifest_files import Manifest
 from pumice.sim.scenario import read_scenario
 from tests.sim.samples import node, scenario
 
@@ -76,26 +76,30 @@ def test_without_a_scenario_object_it_runs_as_it_stands_under_the_default():
         ({"events": [{"cycle": 1, "finsh": {}}]}, "spec.events[0].finsh", "did you mean 'finish'?"),
         ({"events": [{"cycle": 1, "finish": {"zzz": 1}}]}, "spec.events[0].finish.zzz", "fields are job, tasks, pods"),
         ({"churn": {"seeds": 7, "completions": 1}}, "spec.churn.seeds", "did you mean 'seed'?"),
-        ({"cycles": 0}, "spec.cycles", ">= 1"),
-        ({"cycles": "3"}, "spec.cycles", "a whole number is needed"),
+        ({"cycles": 0}, "spec.cycles", "greater than or equal to 1"),
+        ({"cycles": "3"}, "spec.cycles", "must be an integer"),
         ({"cycleSeconds": 0}, "spec.cycleSeconds", "> 0"),
-        ({"churn": {"completions": 1}}, "spec.churn.seed", "is missing"),
+        ({"churn": {"completions": 1}}, "spec.churn.seed", "Required value"),
         ({"events": [{"cycle": 1}]}, "spec.events[0]", "one of finish, apply, delete, command, config"),
         (
             {"events": [{"cycle": 1, "config": "", "delete": {"kind": "Queue", "name": "a"}}]},
             "spec.events[0]",
-            "it has delete and config",
+            "has delete and config",
         ),
-        ({"cycles": 2, "events": [{"cycle": 3, "config": ""}]}, "spec.events[0].cycle", "the last cycle is 2"),
+        ({"cycles": 2, "events": [{"cycle": 3, "config": ""}]}, "spec.events[0].cycle", "after the last cycle, 2"),
         ({"events": [{"cycle": 1, "finish": {"job": "ns/a"}}]}, "spec.events[0].finish", "tasks: 2"),
-        ({"events": [{"cycle": 1, "finish": {"pods": ["a"], "tasks": 1}}]}, "spec.events[0].finish.tasks", "listed"),
+        ({"events": [{"cycle": 1, "finish": {"pods": ["a"], "tasks": 1}}]}, "spec.events[0].finish.tasks", "together"),
         (
             {"events": [{"cycle": 1, "command": {"queue": "a", "action": "StopQueue"}}]},
             "spec.events[0].command.action",
             "'StopQueue' is not known",
         ),
         ({"expect": {"jobs": {"a": {}}}}, "spec.expect.jobs.a", "default/a"),
-        ({"expect": {"jobs": {"ns/a": {"phase": "Runing"}}}}, "spec.expect.jobs.ns/a.phase", "'Runing' is not known"),
+        (
+            {"expect": {"jobs": {"ns/a": {"phase": "Runing"}}}},
+            "spec.expect.jobs.ns/a.phase",
+            "Unsupported value: 'Runing'",
+        ),
         (
             {"expect": {"jobs": {"ns/a": {"allocated": {"memory": "5GB"}}}}},
             "spec.expect.jobs.ns/a.allocated.memory",
@@ -115,7 +119,7 @@ def test_without_a_scenario_object_it_runs_as_it_stands_under_the_default():
         ({"configFile": "nowhere.yaml"}, "spec.configFile", "dir/nowhere.yaml"),
     ],
 )
-def test_what_can_not_be_meant_is_refused_with_its_field(spec, field, said):
+def test_invalid_fields_are_refused_with_their_path(spec, field, said):
     ((file, subject, found, message),) = problems(scenario(**spec))
     assert (file, subject, found) == ("dir/try.yaml", "Scenario/try", field)
     assert said in message
@@ -135,7 +139,7 @@ def test_another_version_of_the_object_is_not_guessed_at():
 
 def test_a_scenario_object_needs_a_name():
     document = scenario() | {"metadata": {}}
-    assert problems(document) == [("dir/try.yaml", "Scenario/?", "metadata.name", "is missing, but needed")]
+    assert problems(document) == [("dir/try.yaml", "Scenario/?", "metadata.name", "Required value")]
 
 
 def test_of_two_scenario_objects_the_second_is_refused():
@@ -161,4 +165,4 @@ def test_arguments_that_a_plugin_refuses_are_found_before_anything_runs():
     config = "actions: allocate\ntiers:\n- plugins:\n  - name: drf\n    arguments:\n      drf.rule: papr\n"
     ((_, _, field, message),) = problems(scenario(config=config))
     assert field == "spec.config"
-    assert message.startswith("line 6: drf: drf.rule: 'papr'")
+    assert message.startswith("line 6: plugin drf: argument drf.rule: 'papr'")

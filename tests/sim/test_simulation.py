@@ -32,7 +32,7 @@ def test_a_scenario_that_never_rests_is_stopped(monkeypatch):
     assert simulation.cluster.cycles == 100
 
 
-def test_somebody_can_watch_every_cycle():
+def test_watch_is_called_after_every_cycle():
     seen = []
     simulation = opened(scenario(cycles=3), *TWO)
     simulation.run(lambda now: seen.append(now.cluster.cycles))
@@ -48,11 +48,11 @@ def test_events_of_one_cycle_happen_in_their_order():
     assert counts(simulation) == {"default/k": (1, 0)}
 
 
-def test_an_event_whose_cycle_never_comes_is_reported():
+def test_event_after_the_last_cycle_is_reported():
     event = {"cycle": 9, "finish": {"job": "default/j", "tasks": 1}}
     simulation = ran(scenario(events=[event], churn={"seed": 1, "completions": 3}), *TWO)
     assert [error.reason for error in simulation.errors] == [
-        "spec.events[0].cycle: cycle 9 never came: the run ended after 5"
+        "spec.events[0].cycle: cycle 9 was not reached: the run ended after cycle 5"
     ]
 
 

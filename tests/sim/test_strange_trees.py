@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from kubebase.resource_vector import Registry
 from pumice.cli.main import cli
 from pumice.kube.decode.manifest_errors import ObjectError
-from pumice.sim.manifests import translate
+from pumice.sim.manifest_translation import translate_manifest
 from tests.sim.samples import Document, group, job, node, queue, queue_at, scenario
 
 LEVELS = 2000
@@ -32,13 +32,13 @@ def test_two_thousand_levels_are_a_tree_like_any_other(tmp_path: Path, command: 
 
 def refusal(document: Document) -> str:
     with pytest.raises(ObjectError) as caught:
-        translate(document, Registry(), 0)
+        translate_manifest(document, Registry(), 0)
     return f"{caught.value.field}: {caught.value.message}"
 
 
 def test_a_path_is_not_endless() -> None:
     assert refusal(queue_at("q", "root" + "/a" * 60_000, "1" + "/1" * 60_000)) == (
-        "metadata.annotations[volcano.sh/hierarchy]: has 60001 levels; at most 4000 are supported"
+        "metadata.annotations[volcano.sh/hierarchy]: Too deep: the path has 60001 levels; at most 4000 are supported"
     )
 
 
@@ -46,22 +46,24 @@ def test_entries_do_not_nest_without_end() -> None:
     entries = [{"name": "lowest"}]
     for level in range(LEVELS):
         entries = [{"name": f"level{level}", "hierarchy": entries}]
-    assert refusal(queue("q", hierarchy=entries)).startswith("spec.hierarchy: is nested more than 64 levels deep")
+    assert refusal(queue("q", hierarchy=entries)).startswith(
+        "spec.hierarchy: Too deep: entries may nest at most 64 levels"
+    )
 
 
 def test_a_misspelt_key_below_the_first_level_is_named() -> None:
     dev = {"name": "dev", "hierarchy": [{"name": "test1", "paramters": [{"name": "weight", "value": 9}]}]}
     assert refusal(queue("root", weight=1, hierarchy=[{"name": "default"}, dev])).startswith(
-        "spec.hierarchy[1].hierarchy[0].paramters: is not a field of a hierarchy entry"
+        "spec.hierarchy[1].hierarchy[0].paramters: unknown field of a hierarchy entry"
     )
 
 
 def test_root_is_told_what_cannot_count() -> None:
     assert refusal(queue("root", weight=3)) == (
-        "spec.weight: has no effect: 'root' stands for the cluster and has no siblings; "
-        "leave it out, and set it on a queue below"
+        "spec.weight: Forbidden: has no effect: queue 'root' stands for the cluster and has no siblings; "
+        "remove it, or set it on a queue below"
     )
-    assert refusal(queue("root", deserved={"cpu": 4})).startswith("spec.deserved: has no effect")
+    assert refusal(queue("root", deserved={"cpu": 4})).startswith("spec.deserved: Forbidden: has no effect")
 
 
 GARBLED = "a\x1b[31mb"
@@ -91,5 +93,5 @@ def test_users_have_no_control_characters_either() -> None:
     for document in (job("j", "q", 1, cpu=1), group("g")):
         document["metadata"]["annotations"] = {"volcano.sh/user": GARBLED}
         assert refusal(document) == (
-            "metadata.annotations[volcano.sh/user]: 'a\\x1b[31mb' contains control characters; write it without them"
+            "metadata.annotations[volcano.sh/user]: Invalid value: 'a\\x1b[31mb': may not contain control characters"
         )

@@ -19,8 +19,9 @@ import yaml
 from benchmarks import kubernetes
 from benchmarks.kubernetes import Endpoint
 from kubesim.controllers.apps import deployments, replicasets
+from kubesim.controllers.nodes import node_lifecycle
 from kubesim.server import ServerSettings, running_cluster
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.embedded_cluster import with_pumice
 
 
 @contextlib.contextmanager
@@ -47,12 +48,14 @@ def pumice_up(
 def plain_server(token: str) -> Iterator[Endpoint]:
     """A server without nodes, which knows our kinds but not our rules: what a real one is without webhooks.
 
-    Nor does anybody make ReplicaSets and pods of what it keeps: a real one leaves that to kube-controller-manager.
+    It runs no controllers of workloads and nodes, which a real one leaves to kube-controller-manager: they would create
+    ReplicaSets and pods, and remove the pods of nodes that do not exist.
     """
     with (
         tempfile.TemporaryDirectory(prefix="pumice-plain-") as place,
         mock.patch.object(deployments, "run", _nothing),
         mock.patch.object(replicasets, "run", _nothing),
+        mock.patch.object(node_lifecycle, "run", _nothing),
     ):
         settings = ServerSettings(None, Path(place) / "kubeconfig", nodes=[], token=token)
         address: Future[str] = Future()

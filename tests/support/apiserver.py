@@ -9,17 +9,18 @@ from pathlib import Path
 from kubesim import kinds
 from kubesim.api.client import InProcessClient
 from kubesim.controllers import service_accounts
+from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.registry.registry import ResourceRegistry
 from kubesim.storage import Store
 
 
 @asynccontextmanager
-async def memory_api(path: Path | None = None) -> AsyncIterator[InProcessClient]:
+async def memory_api(path: Path | None = None, identity: ServerIdentity = KUBESIM) -> AsyncIterator[InProcessClient]:
     """The API over an empty store (or a folder), with the namespaces that every cluster has and no controllers."""
-    store = await Store.open(path)
+    store = await Store.open(path, identity)
     try:
-        api = InProcessClient(store, ResourceRegistry(kinds.resources()))
-        await service_accounts.furnish(api)
+        api = InProcessClient(store, ResourceRegistry(kinds.resources()), identity)
+        await service_accounts.create_system_namespaces(api)
         yield api
     finally:
         await store.close()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kubesim.server import ServerSettings, running_cluster
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.embedded_cluster import with_pumice
 from pumice.kube.client.kubeconfig import read_kubeconfig
 from pumice.kube.client.sync_client import Client
 

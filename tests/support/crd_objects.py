@@ -10,7 +10,7 @@ from kubesim.kinds import custom_resources
 from kubesim.kinds.crds import custom_resource_definitions
 from kubesim.registry.registry import Object, Resource
 from pumice import crds
-from tests.kubesim.kinds.written import create
+from tests.kubesim.kinds.strategy_writes import create
 
 NAMES = ("root", "default", "a", "b", "c", "root/a", "a/b", "no such", "", "é/\x00", "x" * 300)
 QUANTITIES = ("0", "1", "2500m", "1Gi", ".5", "1e3", "1e999", "9" * 30, "+4", "1E")

@@ -116,7 +116,7 @@ class World:
         return self._call("vcctl", *words)
 
     def _call(self, program: str, *words: str) -> str:
-        code = f"from pumice.cli.cluster.programs import run_{program}; run_{program}()"
+        code = f"from pumice.cli.cluster.volcano_programs import run_{program}; run_{program}()"
         command = [sys.executable, "-c", code, *words, "--kubeconfig", str(self.kubectl.kubeconfig)]
         done = run_process(command, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, f"{program} {' '.join(words)}: {done.stdout}{done.stderr}"

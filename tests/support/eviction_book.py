@@ -40,7 +40,7 @@ class Seen:
 class Commit:
     """One committed taking: who went, and where the units of those who took start."""
 
-    taker: str
+    preemptor: str
     action: str
     victims: list[str] = field(default_factory=list)
     withdrawn: list[str] = field(default_factory=list)  # they lost what they were given in the same cycle
@@ -116,10 +116,10 @@ class Book:
         before: list[Decision] = []
         for decision in self._said[self._entered :]:
             if isinstance(decision, Evict):
-                taking.taker, taking.action = decision.taker, decision.action
+                taking.preemptor, taking.action = decision.preemptor, decision.action
                 taking.victims.append(decision.task)
             elif isinstance(decision, Pipeline):
-                taking.taker = taking.taker or decision.job
+                taking.preemptor = taking.preemptor or decision.job
                 taking.claims.append((decision.task, decision.node))
             else:
                 before.append(decision)
@@ -235,7 +235,7 @@ class Book:
         return found
 
     def _other_queues(self, commit: Commit) -> None:
-        ours = self.queue(commit.taker)
+        ours = self.queue(commit.preemptor)
         for key in commit.victims:
             same = self.queue(self.tasks[key].job) == ours
             assert same == (commit.action == "preempt"), f"{commit}: {key} is in the wrong queue"
@@ -243,7 +243,7 @@ class Book:
     def _targets_kept(self, commit: Commit) -> None:
         for job in {self.tasks[key].job for key in commit.victims}:
             leaf = self.engine.tree.jobs[job]
-            if leaf.whole_counts is not None:
+            if leaf.integer_task_counts is not None:
                 self._tasks_kept(commit, leaf)
                 continue
             held = self.held(job)
@@ -259,7 +259,9 @@ class Book:
         for key in commit.victims:
             kind = _items(self.tasks[key].request)
             if self.tasks[key].job == leaf.name:
-                assert left[kind] >= leaf.whole_counts.get(kind, 0), f"{commit}: {left}, but {leaf.whole_counts}"
+                assert left[kind] >= leaf.integer_task_counts.get(kind, 0), (
+                    f"{commit}: {left}, but {leaf.integer_task_counts}"
+                )
 
     def _kinds(self, job: str) -> Counter[Items]:
         """How many tasks of a job run, by what they ask for."""
@@ -344,8 +346,8 @@ class Book:
                 _add(total[seen.job], seen.request, 1)
         for key, leaf in self.engine.tree.jobs.items():
             counted = [j for j in range(len(capacity)) if j != PODS and capacity[j] > 0]
-            if leaf.whole_counts is not None:
-                missing = Counter(leaf.whole_counts) - self._kinds(key)
+            if leaf.integer_task_counts is not None:
+                missing = Counter(leaf.integer_task_counts) - self._kinds(key)
                 yield [sum(n * dict(kind).get(j, 0) for kind, n in missing.items()) / capacity[j] for j in counted]
                 continue
             yield [max(0, leaf.integer_target[j] - total[key][j]) / capacity[j] for j in counted]

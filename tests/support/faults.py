@@ -37,7 +37,7 @@ from urllib.parse import urlsplit
 from benchmarks.kubernetes import free_ports
 from kubebase.quantity import parse
 from kubebase.timestamps import micro_stamp
-from kubesim.kubelet.node_template import nodes as described
+from kubesim.kubelet.node_template import make_nodes as described
 from kubesim.kubelet.node_template import parse_capacity
 from pumice.install.rbac import CONTROLLERS, SCHEDULER, WEBHOOKS
 from pumice.kube.client.api_errors import ApiError

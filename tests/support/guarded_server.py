@@ -8,7 +8,7 @@ from unittest import mock
 
 from kubesim.api import status
 from kubesim.api.client import InProcessClient
-from kubesim.http.connection import Answer, Request
+from kubesim.http.connection import Request, Response
 from kubesim.http.handler import RequestHandler
 from tests.support import scripted_server
 
@@ -36,7 +36,7 @@ class Guard:
         """An API that this guard stands before; gives the address."""
         http = RequestHandler(api)
 
-        async def handle(request: Request) -> Answer:
+        async def handle(request: Request) -> Response:
             return await http.handle(request)
 
         with self.everywhere():

@@ -17,7 +17,7 @@ from typing import Protocol
 
 import pytest
 
-from kubesim.kubelet.node_template import DEFAULT_CAPACITY, nodes, parse_capacity
+from kubesim.kubelet.node_template import DEFAULT_CAPACITY, make_nodes, parse_capacity
 from pumice.install.rbac import CONTROLLERS, SCHEDULER
 from tests.support.api_servers import pumice_up
 from tests.support.controller_manager import NAME, binary, controller_manager
@@ -66,7 +66,7 @@ class Real:
     @contextlib.contextmanager
     def up(self, count: int = 3, *, everything: bool = False) -> Iterator[Path]:
         """The one there is, with nodes of its own."""
-        wanted = nodes(count, parse_capacity(DEFAULT_CAPACITY))
+        wanted = make_nodes(count, parse_capacity(DEFAULT_CAPACITY))
         admin = self.cluster.real.admin
         try:
             with ExitStack() as stack:

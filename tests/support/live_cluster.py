@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kubesim.kubelet.node_template import nodes, parse_capacity
+from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
 from pumice.config.load import default_config
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.embedded_cluster import with_pumice
 from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
@@ -41,7 +41,7 @@ async def scheduling(server: str, config: SchedulerConfig | None = None, **more:
 
 def live(place: Path, check: Callable[[RunningCluster], Awaitable[None]], *, count: int = 3) -> None:
     async def run() -> None:
-        wanted = nodes(count, parse_capacity(f"cpu={CPU},memory=64Gi"))
+        wanted = make_nodes(count, parse_capacity(f"cpu={CPU},memory=64Gi"))
         settings = ServerSettings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted)
         async with running_cluster(with_pumice(settings)) as running, asyncio.timeout(60):
             await check(running)

@@ -20,8 +20,8 @@ from tests.support.taking import SECOND, Shell, taking_engine
 
 KINDS: dict[str, Callable[[], Engine]] = {
     "steer": lambda: taking_engine(plugins=("priority", "gang", "conformance", "predicates"), last=("nodeorder",)),
-    "steer with holds and brakes": lambda: taking_engine(
-        arguments={"drf.patience": 2, "drf.holdLimit": 3}, brakes=PreemptionCooldown(2 * SECOND, SECOND)
+    "steer with holds and cooldown": lambda: taking_engine(
+        arguments={"drf.patience": 2, "drf.holdLimit": 3}, cooldown=PreemptionCooldown(2 * SECOND, SECOND)
     ),
     "steer with namespaces": lambda: taking_engine(namespaces=True, plugins=("gang",)),
     "paper": lambda: taking_engine("paper"),

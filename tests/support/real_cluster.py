@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import kubernetes
-from kubesim.kubelet.node_template import nodes, parse_capacity
+from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from pumice.crds import first_queues
 from pumice.install.rbac import CONTROLLERS, SCHEDULER
 from pumice.kube.client.api import Api
@@ -42,7 +42,7 @@ class RealCluster:
     @contextlib.contextmanager
     def up(self, count: int, capacity: str, speed: float) -> Iterator[Path]:
         """With so many nodes and the controllers, for the time of a ``with`` block: the administrator's kubeconfig."""
-        wanted = nodes(count, parse_capacity(capacity))
+        wanted = make_nodes(count, parse_capacity(capacity))
         try:
             with simulated_nodes(self.access, wanted, speed=speed), Component(self.real, CONTROLLERS).running():
                 yield self.real.admin

@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from kubesim.http.connection import Answer, Connection, Request
+from kubesim.http.connection import Connection, Request, Response
 
 
 @contextlib.asynccontextmanager
-async def answering(handler: Callable[[Request], Awaitable[Answer]]) -> AsyncIterator[str]:
+async def answering(handler: Callable[[Request], Awaitable[Response]]) -> AsyncIterator[str]:
     """Answer on loopback; gives the address."""
     everyone: set[Connection] = set()
     loop = asyncio.get_running_loop()

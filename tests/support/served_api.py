@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kubesim.api.client import InProcessClient
-from kubesim.http.listen import bound, listening
+from kubesim.http.listen import bind_sockets, serve_http
 
 
 @asynccontextmanager
@@ -15,6 +15,6 @@ async def served(
     api: InProcessClient, port: int = 0, *, token: str = "", tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[int]:
     """Answer on loopback; gives the port."""
-    with bound(port=port) as sockets:
-        async with listening(api, sockets, token=token, tls=tls) as taken:
+    with bind_sockets(port=port) as sockets:
+        async with serve_http(api, sockets, token=token, tls=tls) as taken:
             yield taken

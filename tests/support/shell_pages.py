@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pumice.cli.cluster.programs import PROGRAMS
+from pumice.cli.cluster.volcano_programs import PROGRAMS
 from tests.support.processes import end_process, killed_after, run_process, start_process, started_process
 
 ROOT = Path(__file__).parent.parent.parent
@@ -91,7 +91,7 @@ class Terminal:
             self._port = free.getsockname()[1]
         programs = home / "bin"
         programs.mkdir()
-        calls = {name: f"from pumice.cli.cluster.programs import run_{name}; run_{name}()" for name in PROGRAMS}
+        calls = {name: f"from pumice.cli.cluster.volcano_programs import run_{name}; run_{name}()" for name in PROGRAMS}
         for name, call in {**calls, "pumice": "from pumice.cli.main import main; main()"}.items():
             (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} -c "{call}" "$@"\n')
             (programs / name).chmod(0o755)

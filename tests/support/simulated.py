@@ -16,7 +16,7 @@ from kubesim.api.status import ApiError
 from kubesim.api.subresources import create_binding
 from kubesim.clock import Clock
 from kubesim.kubelet.kubelets import Kubelets
-from kubesim.kubelet.node_template import nodes, parse_capacity
+from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from tests.support.apiserver import memory_api
 
 CAPACITY = "cpu=8,memory=32Gi,nvidia.com/gpu=4,pods=20"
@@ -55,7 +55,7 @@ def pod(name: str, *, node: str = "", annotations: dict[str, str] | None = None,
 
 
 def lasting(seconds: float, **more: str) -> dict[str, str]:
-    return {"pumice.dev/run-seconds": str(seconds)} | {f"pumice.dev/{key}": value for key, value in more.items()}
+    return {"kubesim.dev/run-seconds": str(seconds)} | {f"kubesim.dev/{key}": value for key, value in more.items()}
 
 
 @asynccontextmanager
@@ -65,7 +65,7 @@ async def cluster(
     """A cluster of so many nodes of one size."""
     async with memory_api(path) as api:
         clock = Clock(speed)
-        simulated = Kubelets(api, clock, nodes(count, parse_capacity(CAPACITY)))
+        simulated = Kubelets(api, clock, make_nodes(count, parse_capacity(CAPACITY)))
         work = controllers.all_controllers(api, clock)
         if kubelets:
             await simulated.register()
@@ -97,7 +97,7 @@ async def scheduled(**more: Any) -> AsyncIterator[Cluster]:
                         aim = Target(pods, "default", name, "binding")
                         target = {"target": {"kind": "Node", "name": "node-000"}, "metadata": {"name": name}}
                         with suppress(ApiError):  # it may have been deleted
-                            await create_binding(c.api, aim, target, WriteOptions(), c.api.call())
+                            await create_binding(c.api, aim, target, WriteOptions(), c.api.new_context())
 
         task = asyncio.create_task(bind())
         try:

@@ -20,8 +20,9 @@ from kubesim.api.client import InProcessClient as Embedded
 from kubesim.api.status import ApiError
 from kubesim.clock import Clock
 from kubesim.kubelet.kubelets import Kubelets
-from kubesim.kubelet.pod_lifecycle import KubeletTiming
+from kubesim.kubelet.pod_lifecycle import KubeletConfig
 from kubesim.storage import Change
+from pumice.embedded.identity import PUMICE
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError as ClientError
 from pumice.kube.client.kubeconfig import Access
@@ -68,7 +69,7 @@ def simulated_nodes(access: Access, nodes: Sequence[Document], *, speed: float =
         async with Session(access) as session:
             api = Api(session)
             kubelets = Kubelets(
-                cast("Embedded", Remote(api)), Clock(speed), nodes, habits=KubeletTiming(start_seconds=0)
+                cast("Embedded", Remote(api)), Clock(speed), nodes, config=KubeletConfig(PUMICE, start_seconds=0)
             )
             await kubelets.register()
             work = [asyncio.ensure_future(each) for each in (kubelets.run(), Garbage(api).run(), stop.wait())]
@@ -105,6 +106,8 @@ def simulated_nodes(access: Access, nodes: Sequence[Document], *, speed: float =
 
 class Remote:
     """Of the verbs of the embedded server what its kubelets use, on another one. It reads what it follows."""
+
+    identity = PUMICE
 
     def __init__(self, api: Api) -> None:
         self._api = api

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubesim.clock import Clock, moment
+from kubesim.clock import Clock, parse_time
 
-NOON = moment("2024-05-01T12:00:00Z")
+NOON = parse_time("2024-05-01T12:00:00Z")
 
 
 class StillClock(Clock):

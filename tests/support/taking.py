@@ -47,7 +47,7 @@ def taking_engine(
     last: Sequence[str] = (),
     namespaces: bool = False,
     arguments: Mapping[str, object] = {},
-    brakes: PreemptionCooldown = NO_COOLDOWN,
+    cooldown: PreemptionCooldown = NO_COOLDOWN,
     registry: Registry | None = None,
 ) -> Engine:
     """An engine that takes back. ``rule``: steer, paper, flat, or the name of a plugin that orders queues.
@@ -63,7 +63,7 @@ def taking_engine(
         orders = f"  - name: {rule}\n    arguments: {dict(arguments)}"
     first, after = (", ".join(f"{{name: {name}}}" for name in names) for names in (plugins, last))
     text = CONFIG.format(actions=actions, first=first, orders=orders, last=f"- plugins: [{after}]" if after else "")
-    return Engine(parse_config(text, known_plugins=BUILT_IN, known_actions=ACTIONS), BUILT_IN, registry, brakes)
+    return Engine(parse_config(text, known_plugins=BUILT_IN, known_actions=ACTIONS), BUILT_IN, registry, cooldown)
 
 
 # --- the shell ------------------------------------------------------------------------------------------------------

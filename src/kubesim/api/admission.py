@@ -1,7 +1,7 @@
-"""The admission hook: what admission webhooks are to a real API server, as a call in this process.
+"""The admission hook: takes the place of admission webhooks, as a call in this process.
 
-Whoever starts a server hands one in, or none. The hook sees each object after Kubernetes' own defaults and checks and
-before quotas are charged, and raises ``ApiError`` to refuse a write.
+The program that starts a server may hand in a hook. The hook sees each object after Kubernetes' own defaults and
+validation and before quotas are charged, and raises ``ApiError`` to reject a write.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from kubesim.storage import Store
 
 
 class AdmissionHook(Protocol):
-    """Changes or refuses objects before they are stored."""
+    """Modifies or rejects objects before they are stored."""
 
     def admit(
         self, resource: Resource, new: Object, old: Object | None, call: RequestContext, *, dry_run: bool
     ) -> Object:
-        """Return the object to store. ``old`` is None on create. Raise ``ApiError`` to refuse it."""
+        """Return the object to store. ``old`` is None on create. Raise ``ApiError`` to reject it."""
 
     def admit_deletion(self, resource: Resource, old: Object, call: RequestContext, *, dry_run: bool) -> None:
         """Raise ``ApiError`` if the object must not be deleted."""
 
 
 AdmissionFactory = Callable[[Store], AdmissionHook]
-"""Makes the hook of a server over its store, so that the hook can follow the newest state."""
+"""Creates the hook of a server over its store, so that the hook can follow the newest state."""

@@ -1,7 +1,7 @@
-"""The API without HTTP: what controllers and simulated nodes of this process use.
+"""The in-process client: the API without HTTP, for the controllers and simulated nodes of this process.
 
-They name a resource by its qualified name (``pods``, ``jobs.batch``) and get plain objects. Their writes go the same
-way as anybody's: defaulted, checked, committed.
+They name a resource by its qualified name (``pods``, ``jobs.batch``) and get plain objects. Their writes are handled
+like those of any client: defaulted, validated, committed.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import msgspec
 
 from kubesim.api import status
-from kubesim.api.get_list import Reads
+from kubesim.api.get_list import ObjectReader
 from kubesim.api.request_context import RequestContext
 from kubesim.api.requests import DeleteOptions, Target, WriteOptions
-from kubesim.api.writes import Writes
+from kubesim.api.writes import ObjectWriter
+from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.registry.registry import Object, Resource, ResourceRegistry
 from kubesim.storage import Change, Store
 
 BATCH = 1000
 PAGE = 500
-PATIENCE = 60.0  # how long a follower sleeps at most before it looks again
-ITSELF = "system:pumice"
+PATIENCE = 60.0  # how long a follower waits at most before it polls again
 GONE = {404, 409}
 
 Batch = Sequence[Change]
@@ -31,34 +31,35 @@ _encode = msgspec.json.Encoder().encode
 
 
 class InProcessClient:
-    """Everything a client inside this process needs."""
+    """The client of controllers and kubelets inside this process."""
 
-    def __init__(self, store: Store, registry: ResourceRegistry) -> None:
+    def __init__(self, store: Store, registry: ResourceRegistry, identity: ServerIdentity = KUBESIM) -> None:
         self.store = store
         self.registry = registry
-        self.reads = Reads(store)
-        self.writes = Writes(store, registry)
+        self.identity = identity
+        self.reads = ObjectReader(store)
+        self.writes = ObjectWriter(store, registry)
         self._positions: dict[object, int] = {}
 
-    def call(self, user: str = ITSELF) -> RequestContext:
-        """A call that is made now."""
-        return RequestContext(self.store, self.registry, user)
+    def new_context(self, user: str = "") -> RequestContext:
+        """The context of a new request; without a user, of this process itself."""
+        return RequestContext(self.store, self.registry, user or self.identity.system_user)
 
     def read(self, resource: str, namespace: str, name: str) -> Object | None:
-        """The newest state of an object, commits under way included."""
-        record = self.store.latest(self._known(resource).key(namespace, name))
+        """The newest state of an object, pending writes included."""
+        record = self.store.latest(self._resource(resource).key(namespace, name))
         return _decode(record.value) if record else None
 
     def list(self, resource: str, namespace: str = "") -> list[Object]:
         """All objects of a resource, in a namespace or everywhere."""
-        prefix = self._known(resource).prefix(namespace)
+        prefix = self._resource(resource).prefix(namespace)
         return [_decode(record.value) for record in self.store.list(prefix).records]
 
     async def create(self, resource: str, namespace: str, new: Object) -> Object:
-        """Create an object, which need not say of what kind it is. ``ApiError`` if it is refused."""
-        aim = Target(self._known(resource), namespace)
-        whole = {"apiVersion": aim.resource.api_version, "kind": aim.resource.kind, **new}
-        record = await self.writes.create(aim, _decode(_encode(whole)), WriteOptions(), self.call())
+        """Create an object, which may omit its type. Raises ``ApiError`` if it is rejected."""
+        target = Target(self._resource(resource), namespace)
+        whole = {"apiVersion": target.resource.api_version, "kind": target.resource.kind, **new}
+        record = await self.writes.create(target, _decode(_encode(whole)), WriteOptions(), self.new_context())
         return _decode(record.value)  # type: ignore[no-any-return]  # what is stored is an object
 
     async def modify(
@@ -71,18 +72,18 @@ class InProcessClient:
         subresource: str = "",
         uid: str = "",
     ) -> Object | None:
-        """Edit the newest state of an object in place. None if it is gone or, by its uid, another one by now."""
-        aim = Target(self._known(resource), namespace, name, subresource)
+        """Edit the newest state of an object in place. None if it does not exist or has another uid."""
+        target = Target(self._resource(resource), namespace, name, subresource)
 
         def edited(old: Object) -> Object:
             if uid and old["metadata"]["uid"] != uid:
-                raise status.not_found(aim.resource.plural, aim.resource.group, name)
-            new: Object = _decode(_encode(old))  # a copy, by the quickest way there is
+                raise status.not_found(target.resource.plural, target.resource.group, name)
+            new: Object = _decode(_encode(old))  # the fastest way to copy
             edit(new)
             return new
 
         try:
-            record = await self.writes.update(aim, edited, WriteOptions(), self.call())
+            record = await self.writes.update(target, edited, WriteOptions(), self.new_context())
         except status.ApiError as error:
             if error.code == 404:
                 return None
@@ -99,24 +100,24 @@ class InProcessClient:
         uid: str = "",
         propagation: str = "",
     ) -> None:
-        """Delete an object. Nothing happens if it is gone or, by its uid, another one by now."""
-        aim = Target(self._known(resource), namespace, name)
+        """Delete an object. No effect if it does not exist or has another uid."""
+        target = Target(self._resource(resource), namespace, name)
         try:
-            await self.writes.delete(aim, DeleteOptions(grace, uid, "", propagation), self.call())
+            await self.writes.delete(target, DeleteOptions(grace, uid, "", propagation), self.new_context())
         except status.ApiError as error:
             if error.code not in GONE:
                 raise
 
     async def follow(self, resource: str, namespace: str = "") -> AsyncIterator[Batch]:
-        """Everything there is, as changes, then one empty batch, and then what changes, as it is committed.
+        """All existing objects as changes, then one empty batch, then changes as they are committed.
 
         ``resource`` may be empty, for all of them.
         """
-        prefix = self._known(resource).prefix(namespace) if resource else ""
+        prefix = self._resource(resource).prefix(namespace) if resource else ""
         page = self.store.list(prefix, limit=PAGE)
         position = page.revision
         follower = object()
-        self._positions[follower] = position  # from here on the history is kept for this one
+        self._positions[follower] = position  # from here on compaction keeps the history for this follower
         try:
             while page.records:
                 yield [Change(record.revision, record.key, record.value) for record in page.records]
@@ -132,11 +133,11 @@ class InProcessClient:
         finally:
             del self._positions[follower]
 
-    def compactable(self, revision: int) -> int:
-        """How far the log may be compacted without cutting a follower of this process off."""
+    def oldest_needed_revision(self, revision: int) -> int:
+        """The revision up to which the log can be compacted without cutting off a follower of this process."""
         return min([revision, *self._positions.values()])
 
-    def _known(self, resource: str) -> Resource:
+    def _resource(self, resource: str) -> Resource:
         known = self.registry.stored(resource)
         if known is None:
             raise status.page_not_found()

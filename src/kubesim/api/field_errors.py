@@ -1,7 +1,7 @@
-"""What is wrong with a field of an object, in the words of a Kubernetes API.
+"""Field errors: what is invalid in a field of an object, with the messages of kube-apiserver.
 
-Validation collects problems instead of stopping at the first one; ``status.invalid`` turns them into the answer.
-The texts follow the real server, because people search for them and tools read them.
+Validation collects all problems instead of stopping at the first; ``status.invalid`` turns them into the response.
+The messages equal those of kube-apiserver, because users search for them and tools parse them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 
-class Fault(Enum):
+class FieldErrorType(Enum):
     """The kinds of problem, each with the reason of its cause in a Status and the words that open its message."""
 
     REQUIRED = ("FieldValueRequired", "Required value")
@@ -28,11 +28,11 @@ class Fault(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One field that cannot stay as it is. ``field`` is a path such as ``spec.containers[0].name``."""
+class FieldProblem:
+    """A problem of one field. ``field`` is a path such as ``spec.containers[0].name``."""
 
     field: str
-    fault: Fault
+    fault: FieldErrorType
     detail: str = ""
     value: Any = None
 
@@ -40,7 +40,12 @@ class Problem:
     def body(self) -> str:
         """The message without the field, as a cause carries it."""
         words = self.fault.value[1]
-        if self.fault in {Fault.REQUIRED, Fault.FORBIDDEN, Fault.TOO_LONG, Fault.TOO_MANY}:
+        if self.fault in {
+            FieldErrorType.REQUIRED,
+            FieldErrorType.FORBIDDEN,
+            FieldErrorType.TOO_LONG,
+            FieldErrorType.TOO_MANY,
+        }:
             return f"{words}: {self.detail}" if self.detail else words
         shown = f"{words}: {_shown(self.value)}"
         return f"{shown}: {self.detail}" if self.detail else shown
@@ -49,31 +54,33 @@ class Problem:
         return f"{self.field}: {self.body}"
 
 
-def required(field: str, detail: str = "") -> Problem:
+def required(field: str, detail: str = "") -> FieldProblem:
     """The field must be there."""
-    return Problem(field, Fault.REQUIRED, detail)
+    return FieldProblem(field, FieldErrorType.REQUIRED, detail)
 
 
-def invalid(field: str, value: object, detail: str) -> Problem:
+def invalid(field: str, value: object, detail: str) -> FieldProblem:
     """The value cannot be used."""
-    return Problem(field, Fault.INVALID, detail, value)
+    return FieldProblem(field, FieldErrorType.INVALID, detail, value)
 
 
-def forbidden(field: str, detail: str) -> Problem:
+def forbidden(field: str, detail: str) -> FieldProblem:
     """The field may not be set, or not be changed, here."""
-    return Problem(field, Fault.FORBIDDEN, detail)
+    return FieldProblem(field, FieldErrorType.FORBIDDEN, detail)
 
 
-def duplicate(field: str, value: object) -> Problem:
-    """The value stands there twice."""
-    return Problem(field, Fault.DUPLICATE, "", value)
+def duplicate(field: str, value: object) -> FieldProblem:
+    """The value is a duplicate."""
+    return FieldProblem(field, FieldErrorType.DUPLICATE, "", value)
 
 
-def unsupported(field: str, value: object, supported: Iterable[str]) -> Problem:
+def unsupported(field: str, value: object, supported: Iterable[str]) -> FieldProblem:
     """The value is none of those known."""
-    return Problem(field, Fault.UNSUPPORTED, "supported values: " + ", ".join(map(json.dumps, supported)), value)
+    return FieldProblem(
+        field, FieldErrorType.UNSUPPORTED, "supported values: " + ", ".join(map(json.dumps, supported)), value
+    )
 
 
 def _shown(value: object) -> str:
-    """A value as the real server prints it: text quoted, objects as JSON."""
+    """A value as kube-apiserver prints it: text quoted, objects as JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

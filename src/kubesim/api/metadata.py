@@ -1,7 +1,7 @@
-"""``metadata``: who an object is. The same rules for every kind.
+"""Object metadata: the same rules for every kind.
 
-The server owns part of it (uid, revision, times, generation): what a client writes there is replaced, not refused.
-The rest is checked here: names, labels, annotations, owners, finalizers.
+The server owns some fields (uid, resourceVersion, timestamps, generation): it replaces what a client writes there,
+without an error. The other fields are validated here: names, labels, annotations, owner references, finalizers.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kubesim.api.field_errors import Fault, Problem, forbidden, invalid, required
-from kubesim.clock import moment
+from kubesim.api.field_errors import FieldErrorType, FieldProblem, forbidden, invalid, required
+from kubesim.clock import parse_time
 
 Metadata = dict[str, Any]
 
@@ -60,7 +60,7 @@ def _text(value: object) -> bool:
 
 def _time(value: object) -> bool:
     try:
-        return isinstance(value, str) and moment(value) is not None
+        return isinstance(value, str) and parse_time(value) is not None
     except (ValueError, OverflowError):
         return False
 
@@ -111,10 +111,10 @@ _SHAPE: dict[str, tuple[str, Callable[[object], bool]]] = {
     "finalizers": ("[]string", _text_list),
     "managedFields": ("[]ManagedFieldsEntry", lambda value: isinstance(value, list)),
 }
-_DROPPED = ("selfLink", "managedFields")  # the server keeps the books itself
+_DROPPED = ("selfLink", "managedFields")  # the server tracks field ownership itself
 
 
-def shape(found: object) -> tuple[Metadata, list[str], str]:
+def decode_metadata(found: object) -> tuple[Metadata, list[str], str]:
     """Metadata with known fields only, the paths of unknown ones, and what has the wrong type (or nothing)."""
     if found is None:
         return {}, [], ""
@@ -145,24 +145,24 @@ def shape(found: object) -> tuple[Metadata, list[str], str]:
 # ---- life -------------------------------------------------------------------------------------------------
 
 
-def begin(metadata: Metadata, now: str, *, generation: bool) -> None:
+def fill_system_fields(metadata: Metadata, now: str, *, generation: bool) -> None:
     """Complete the metadata of a new object."""
     for owned in ("uid", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(owned, None)
     if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = generated(metadata["generateName"])
+        metadata["name"] = generate_name(metadata["generateName"])
     metadata["uid"] = str(uuid.UUID(int=random.getrandbits(128), version=4))  # a name, not a secret
     metadata["creationTimestamp"] = now
     if generation:
         metadata["generation"] = 1
 
 
-def generated(base: str) -> str:
-    """A name nobody has yet, in all likelihood."""
+def generate_name(base: str) -> str:
+    """A generated name with a random suffix."""
     return base[: LABEL_LENGTH - GENERATED] + "".join(random.choices(ALPHABET, k=GENERATED))
 
 
-def carry(new: Metadata, old: Metadata) -> None:
+def preserve_system_fields(new: Metadata, old: Metadata) -> None:
     """Keep what no client may change, from one revision to the next."""
     for owned in (
         "name", "generateName", "namespace", "uid", "creationTimestamp", "generation",
@@ -179,7 +179,7 @@ def carry(new: Metadata, old: Metadata) -> None:
 
 
 def name_faults(name: str) -> Iterator[str]:
-    """What is wrong with a name, as nearly all kinds want it."""
+    """The problems of a name, as nearly all kinds want it."""
     if len(name) > NAME_LENGTH:
         yield f"must be no more than {NAME_LENGTH} characters"
     if not _SUBDOMAIN.fullmatch(name):
@@ -187,15 +187,15 @@ def name_faults(name: str) -> Iterator[str]:
 
 
 def label_name_faults(name: str) -> Iterator[str]:
-    """What is wrong with a name that must also be a DNS label, as a namespace's."""
+    """The problems of a name that must also be a DNS label, as a namespace's."""
     if len(name) > LABEL_LENGTH:
         yield f"must be no more than {LABEL_LENGTH} characters"
     if not _LABEL.fullmatch(name):
         yield "must not contain dots" if _SUBDOMAIN.fullmatch(name) else LABEL_RULE
 
 
-def check(metadata: Metadata, *, faults: Callable[[str], Iterator[str]] = name_faults) -> Iterator[Problem]:
-    """What is wrong with metadata, on create and on update."""
+def check(metadata: Metadata, *, faults: Callable[[str], Iterator[str]] = name_faults) -> Iterator[FieldProblem]:
+    """The problems of metadata, on create and on update."""
     name, base = metadata.get("name", ""), metadata.get("generateName", "")
     for fault in faults(f"{base[:-1]}a" if base.endswith("-") else base) if base else ():
         yield invalid("metadata.generateName", base, fault)
@@ -214,8 +214,8 @@ def check(metadata: Metadata, *, faults: Callable[[str], Iterator[str]] = name_f
     yield from _check_owners(metadata.get("ownerReferences", ()))
 
 
-def check_update(new: Metadata, old: Metadata) -> Iterator[Problem]:
-    """What is wrong with a change of metadata, before `carry` has put right what nobody may change."""
+def check_update(new: Metadata, old: Metadata) -> Iterator[FieldProblem]:
+    """The problems of a metadata update, before `preserve_system_fields` restores the system fields."""
     for owned in ("uid", "deletionTimestamp"):
         if owned in new and new[owned] != old.get(owned):
             yield invalid(f"metadata.{owned}", new[owned], "field is immutable")
@@ -226,25 +226,25 @@ def check_update(new: Metadata, old: Metadata) -> Iterator[Problem]:
             yield forbidden("metadata.finalizers", f"{words} {_go_list(added)}")
 
 
-def check_labels(labels: Mapping[str, str], field: str) -> Iterator[Problem]:
-    """What is wrong with labels."""
+def check_labels(labels: Mapping[str, str], field: str) -> Iterator[FieldProblem]:
+    """The problems of labels."""
     for key, value in labels.items():
         yield from check_label_key(key, field)
         yield from check_label_value(key, value, field)
 
 
-def check_annotations(annotations: Mapping[str, str], field: str) -> Iterator[Problem]:
-    """What is wrong with annotations: their names, and how much they are together."""
+def check_annotations(annotations: Mapping[str, str], field: str) -> Iterator[FieldProblem]:
+    """The problems of annotations: their names, and how much they are together."""
     size = 0
     for key, value in annotations.items():
         yield from check_label_key(key.lower(), field, shown=key)
         size += len(key) + len(value.encode(errors="surrogatepass"))
     if size > ANNOTATION_BYTES:
-        yield Problem(field, Fault.TOO_LONG, f"may not be more than {ANNOTATION_BYTES} bytes")
+        yield FieldProblem(field, FieldErrorType.TOO_LONG, f"may not be more than {ANNOTATION_BYTES} bytes")
 
 
-def check_label_key(key: str, field: str, shown: str = "") -> Iterator[Problem]:
-    """What is wrong with a qualified name such as ``example.com/role``."""
+def check_label_key(key: str, field: str, shown: str = "") -> Iterator[FieldProblem]:
+    """The problems of a qualified name such as ``example.com/role``."""
     shown = shown or key
     prefix, slash, name = key.rpartition("/")
     if slash and not prefix:
@@ -267,15 +267,15 @@ def check_label_key(key: str, field: str, shown: str = "") -> Iterator[Problem]:
 _PREFIX_HINT = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
 
 
-def check_label_value(key: str, value: str, field: str) -> Iterator[Problem]:
-    """What is wrong with the value of a label."""
+def check_label_value(key: str, value: str, field: str) -> Iterator[FieldProblem]:
+    """The problems of the value of a label."""
     if len(value) > LABEL_LENGTH:
         yield invalid(field, value, f"must be no more than {LABEL_LENGTH} bytes")
     if not _VALUE.fullmatch(value):
         yield invalid(field, value, _VALUE_RULE)
 
 
-def _check_owners(owners: Any) -> Iterator[Problem]:
+def _check_owners(owners: Any) -> Iterator[FieldProblem]:
     controllers: list[str] = []
     for owner in owners:
         for key in ("apiVersion", "kind", "name", "uid"):

@@ -1,13 +1,13 @@
-"""PATCH: an edit that is written down, in one of the forms that clients use, or an object that is applied."""
+"""PATCH requests: a patch in one of the formats that clients use, or server-side apply."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kubesim.api import status
-from kubesim.api.requests import Target, as_object, named
+from kubesim.api.requests import Target, as_object, require_same_name
 from kubesim.api.writes import Edit
-from kubesim.apply import APPLY, Application, FieldManager
+from kubesim.apply import APPLY, ApplyRequest, FieldManager
 from kubesim.patches import PatchError, PatchFault, json_patch, merge_patch, strategic_merge
 from kubesim.registry.registry import Object
 
@@ -17,15 +17,15 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
-def forms(aim: Target) -> tuple[str, ...]:
+def patch_media_types(target: Target) -> tuple[str, ...]:
     """The media types of patches that a resource takes. Custom ones have no strategy to merge by."""
     general = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
-    return general if aim.resource.custom else (*general, STRATEGIC_PATCH)
+    return general if target.resource.custom else (*general, STRATEGIC_PATCH)
 
 
-def patched(aim: Target, media: str, patch: Any) -> Edit:
+def parse_patch(target: Target, media: str, patch: Any) -> Edit:
     """The edit that a patch describes."""
-    resource = aim.resource
+    resource = target.resource
 
     def edit(old: Object) -> Object:
         try:
@@ -36,7 +36,7 @@ def patched(aim: Target, media: str, patch: Any) -> Edit:
             else:
                 new = strategic_merge(old, _object(patch), resource.schema)
         except PatchError as error:
-            raise _refused(error, aim) from None
+            raise _refused(error, target) from None
         if not isinstance(new, dict):
             raise status.bad_request("the result of the patch is not an object")
         return new
@@ -44,22 +44,22 @@ def patched(aim: Target, media: str, patch: Any) -> Edit:
     return edit
 
 
-def application(aim: Target, body: Any, manager: str, *, force: bool) -> Application:
-    """Somebody applies an object, or its status."""
-    resource = aim.resource
-    applied = named(as_object(body), aim)
+def parse_apply_patch(target: Target, body: Any, manager: str, *, force: bool) -> ApplyRequest:
+    """Parse a server-side apply patch of an object or its status."""
+    resource = target.resource
+    applied = require_same_name(as_object(body), target)
     version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""
     if not version or not kind:
         raise status.bad_request(f"invalid object type: {'' if '/' in version else '/'}{version}, Kind={kind}")
     if applied["metadata"].get("managedFields"):
         raise status.bad_request("metadata.managedFields must be nil")
     kept = _without_nulls(applied)
-    if aim.subresource:
-        kept = {name: kept[name] for name in ("apiVersion", "kind", "metadata", aim.subresource) if name in kept}
+    if target.subresource:
+        kept = {name: kept[name] for name in ("apiVersion", "kind", "metadata", target.subresource) if name in kept}
     elif "status" in resource.subresources:
         kept.pop("status", None)
-    return Application(
-        resource.schema, FieldManager(APPLY, manager, resource.api_version, aim.subresource), kept, force=force
+    return ApplyRequest(
+        resource.schema, FieldManager(APPLY, manager, resource.api_version, target.subresource), kept, force=force
     )
 
 
@@ -76,7 +76,7 @@ def _object(patch: Any) -> Object:
     return patch
 
 
-def _refused(error: PatchError, aim: Target) -> status.ApiError:
+def _refused(error: PatchError, target: Target) -> status.ApiError:
     match error.fault:
         case PatchFault.TOO_LARGE:
             return status.too_large(str(error))

@@ -1,17 +1,17 @@
-"""What each namespace uses of its quotas, and whether there is room for one more.
+"""The quota ledger: how much of its ResourceQuotas each namespace uses, and whether a new object still fits.
 
-The account is kept in memory and follows the newest state, commits under way included: the store tells of every
-write in the moment at which it is judged, and the account moves by the difference between what the object counted
-for and what it counts for now. A new object is judged by the account and written without a pause in between, so of
-two that would fit alone the second sees the first, and no order of writes exceeds a quota. Nothing else can be
-wrong with it: the account is a sum over the state and over nothing else. It is counted anew, when next needed, after
-a quota has changed and after a commit has failed, for then the state went back; a restart begins that way too.
+The usage is kept in memory and follows the newest state, uncommitted writes included: the store calls the ledger for
+every write at the moment it is accepted, and the ledger adds the difference between the old and the new usage of the
+object. A new object is checked and written without an ``await`` in between. Of two objects of which only one fits, the
+second therefore sees the first, and no order of writes exceeds a quota. The usage is a sum over the stored objects and
+nothing else. It is recounted, when next needed, after a quota has changed and after a commit has failed, because the
+state was then rolled back; a restart recounts too.
 
-(To keep the account in ``status.used``, as kube-apiserver does, costs a second write for every object, which may
-fail or survive alone; there the controller that repairs it must also count what is under way.)
+(kube-apiserver keeps the usage in ``status.used``. That costs a second write for every object, which may fail or
+succeed alone, and the controller that repairs it must also count uncommitted writes.)
 
-Namespaces without quotas pay one look into a dictionary per write. Those with quotas pay for decoding what they
-count, and for one pass over it when a quota changes.
+A write in a namespace without quotas costs one dictionary lookup. A write in a namespace with quotas costs the
+decoding of the objects that are counted, and one pass over them when a quota changes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _decode = msgspec.json.Decoder().decode
 def counted_in(name: str) -> str:
     """The resource whose objects a name in a quota counts (``jobs.batch`` for ``count/jobs.batch``).
 
-    Empty if nobody counts it: it is kept and shown, and limits nothing. The weight of a namespace is such a name.
+    Empty if it is not counted: it is stored and shown, and limits nothing. The weight of a namespace is such a name.
     """
     if name.startswith(COUNT):
         resource = name.removeprefix(COUNT)
@@ -48,7 +48,7 @@ def counted_in(name: str) -> str:
     return "pods" if counts(name) else ""
 
 
-class Account:
+class QuotaUsage:
     """One quota, and what is used of it."""
 
     __slots__ = ("_names", "_scopes", "hard", "name", "used")
@@ -67,38 +67,38 @@ class Account:
 
     @property
     def resources(self) -> Iterable[str]:
-        """The resources that are counted here."""
+        """The resources that this quota counts."""
         return self._names.keys()
 
-    def _concerns(self, resource: str, found: Object) -> bool:
-        """Whether an object falls under the quota. Scopes are about pods: nothing else is in any."""
+    def _applies_to(self, resource: str, found: Object) -> bool:
+        """Whether the quota applies to an object. Scopes match pods only."""
         if resource not in self._names:
             return False
         return not self._scopes or (resource == "pods" and all(in_scope(found, scope) for scope in self._scopes))
 
-    def share(self, resource: str, found: Object | None) -> Amounts:
-        """What an object counts for here."""
-        if found is None or not self._concerns(resource, found):
+    def usage_of(self, resource: str, found: Object | None) -> Amounts:
+        """The usage of an object under this quota."""
+        if found is None or not self._applies_to(resource, found):
             return {}
         names = self._names[resource]
         if resource == "pods":
             return {name: amount for name, amount in usage(found).items() if name in names}
         return dict.fromkeys(names, ONE)
 
-    def move(self, before: Amounts, after: Amounts) -> None:
-        """Take note that an object no longer counts for this, but for that."""
+    def replace_usage(self, before: Amounts, after: Amounts) -> None:
+        """Replace the usage of an object."""
         for name, amount in before.items():
             self.used[name] = plus(self.used[name], Quantity(-amount.nano, amount.notation))
         for name, amount in after.items():
             self.used[name] = plus(self.used[name], amount)
 
     def refusal(self, resource: str, new: Object) -> str:
-        """Why there is no room for a new object; empty if there is."""
-        if not self._concerns(resource, new):
+        """Why a new object exceeds the quota; empty if it does not."""
+        if not self._applies_to(resource, new):
             return ""
         if resource == "pods" and (silent := unspecified(new["spec"], self._names[resource])):
             return f"failed quota: {self.name}: must specify {silent}"
-        asked = self.share(resource, new)
+        asked = self.usage_of(resource, new)
         over = [
             name
             for name, amount in sorted(asked.items())
@@ -120,21 +120,21 @@ class QuotaLedger:
     def __init__(self, store: Store, registry: ResourceRegistry) -> None:
         self._store = store
         self._registry = registry
-        self._accounts: dict[str, list[Account]] = {}
+        self._accounts: dict[str, list[QuotaUsage]] = {}
         self._uncounted: set[str] = set()  # namespaces whose accounts, if they have any, are out of date
         self._failures = -1
         self.moved: Callable[[str], None] = lambda key: None
-        """Hears of each quota (``NAMESPACE/NAME``) of which more or less is used than before."""
-        store.witnesses.append(self._note)
+        """Called with each quota (``NAMESPACE/NAME``) whose usage has changed."""
+        store.write_observers.append(self._note)
 
     def admit(self, resource: Resource, namespace: str, new: Object) -> None:
-        """Refuse an object that would exceed a quota, as kube-apiserver does."""
+        """Reject an object that would exceed a quota, as kube-apiserver does."""
         for account in self._of(namespace):
             if refusal := account.refusal(resource.qualified, new):
                 raise status.forbidden(resource.plural, resource.group, new["metadata"].get("name", ""), refusal)
 
     def status(self, quota: Object) -> Object:
-        """The status of a quota: what it allows, and what is used of it as far as anybody counts."""
+        """The status of a quota: its limits, and the usage of what is counted."""
         about = quota["metadata"]
         account = next((a for a in self._of(about["namespace"]) if a.name == about["name"]), None)
         if account is None:
@@ -149,12 +149,12 @@ class QuotaLedger:
 
     # ---- counting -----------------------------------------------------------------------------------------
 
-    def _of(self, namespace: str) -> Sequence[Account]:
+    def _of(self, namespace: str) -> Sequence[QuotaUsage]:
         """The accounts of a namespace, up to date."""
         if self._failures != self._store.failures:
             self._failures = self._store.failures
             self._accounts.clear()
-            self._uncounted = {record.key.split("/")[1] for record in self._store.newest(f"{QUOTAS}/")}
+            self._uncounted = {record.key.split("/")[1] for record in self._store.list_latest(f"{QUOTAS}/")}
         if namespace in self._uncounted:
             self._count(namespace)
         return self._accounts.get(namespace, ())
@@ -162,14 +162,14 @@ class QuotaLedger:
     def _count(self, namespace: str) -> None:
         self._uncounted.discard(namespace)
         self._accounts.pop(namespace, None)
-        accounts = [Account(_decode(record.value)) for record in self._store.newest(f"{QUOTAS}/{namespace}/")]
+        accounts = [QuotaUsage(_decode(record.value)) for record in self._store.list_latest(f"{QUOTAS}/{namespace}/")]
         if not accounts:
             return
         for resource in {resource for account in accounts for resource in account.resources}:
-            for record in self._store.newest(f"{resource}/{namespace}/"):
+            for record in self._store.list_latest(f"{resource}/{namespace}/"):
                 found: Object = _decode(record.value)
                 for account in accounts:
-                    account.move({}, account.share(resource, found))
+                    account.replace_usage({}, account.usage_of(resource, found))
         self._accounts[namespace] = sorted(accounts, key=lambda account: account.name)
 
     def _note(self, key: str, value: bytes | None) -> None:
@@ -190,9 +190,9 @@ class QuotaLedger:
         old = _decode(record.value) if record else None
         new = None if value is None else _decode(value)
         for account in accounts:
-            before, after = account.share(resource, old), account.share(resource, new)
+            before, after = account.usage_of(resource, old), account.usage_of(resource, new)
             if before != after:
-                account.move(before, after)
+                account.replace_usage(before, after)
                 self.moved(f"{namespace}/{account.name}")
 
     def _changes_spec(self, key: str, value: bytes | None) -> bool:

@@ -1,4 +1,4 @@
-"""One call of the API: who makes it and when, what it may look up, and what it should warn of."""
+"""The context of one API request: user, time, access to other objects, and warnings for the response."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ADMIN = "admin"
 
 
 class RequestContext:
-    """The ``Context`` of strategies. Lookups see writes whose commit is under way, as the write itself will."""
+    """The ``Context`` of strategies. Lookups see pending writes, as the write itself will."""
 
     __slots__ = ("_registry", "_store", "duplicate_fields", "manager", "moment", "now", "user", "warnings")
 
@@ -26,10 +26,10 @@ class RequestContext:
         self.now = stamp(self.moment)
         self.user = user
         self.manager = user
-        """Which program writes, as the books of who set what know it."""
+        """The field manager of writes, as ``managedFields`` records it."""
         self.warnings: list[str] = []
         self.duplicate_fields: list[str] = []
-        """Fields that the body of the request has twice."""
+        """Fields that occur twice in the request body."""
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None:
         """Another object, by qualified resource; not to be changed."""
@@ -42,5 +42,5 @@ class RequestContext:
         known = self._registry.stored(resource)
         if known is None:
             return
-        for record in self._store.newest(known.prefix(namespace)):
+        for record in self._store.list_latest(known.prefix(namespace)):
             yield msgspec.json.decode(record.value)

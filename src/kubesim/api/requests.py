@@ -1,7 +1,7 @@
-"""What a request asks for: the resource in its path and the options in its query.
+"""Parsing of requests: the resource in the path and the options in the query.
 
-``/apis/GROUP/VERSION/namespaces/NS/RESOURCE/NAME/SUBRESOURCE`` becomes a ``Target``; which verb it is follows from
-the method and from whether there is a name. Nothing here looks at stored objects.
+``/apis/GROUP/VERSION/namespaces/NS/RESOURCE/NAME/SUBRESOURCE`` becomes a ``Target``; the verb follows from the method
+and from whether there is a name. This module does not read stored objects.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import msgspec
 
 from kubesim.api import status
-from kubesim.api.field_errors import Problem, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required, unsupported
 from kubesim.api.selectors import FieldSelector, Selector, field_selector, label_selector
 from kubesim.registry.registry import Object, Resource, ResourceRegistry
 
@@ -40,7 +40,7 @@ class Target:
         return self.resource.key(self.namespace, self.name)
 
 
-def target(path: str, registry: ResourceRegistry) -> Target | None:
+def parse_target(path: str, registry: ResourceRegistry) -> Target | None:
     """What a path names, or None if nothing of that name is served."""
     parts = [unquote(part) for part in path.split("/")[1:]]
     if len(parts) > 1 and parts[-1] == "":
@@ -73,12 +73,12 @@ def target(path: str, registry: ResourceRegistry) -> Target | None:
     return Target(resource, namespace, name, subresource)
 
 
-def verb(method: str, aim: Target, watch: bool) -> str:
+def request_verb(method: str, target: Target, watch: bool) -> str:
     """The verb of a request, as ``kubectl auth can-i`` would name it."""
     named = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
     whole = {"GET": "watch" if watch else "list", "POST": "create", "DELETE": "deletecollection"}
-    if aim.name:
-        found = "create" if method == "POST" and aim.subresource else named.get(method, "")
+    if target.name:
+        found = "create" if method == "POST" and target.subresource else named.get(method, "")
     else:
         found = whole.get(method, "")
     if not found:
@@ -93,34 +93,34 @@ def as_object(body: object) -> Object:
     return body
 
 
-def named(body: object, aim: Target) -> Object:
+def require_same_name(body: object, target: Target) -> Object:
     """The body of an update, which must be about the object in the path."""
     new = as_object(body)
     about = new.get("metadata")
     name = about.get("name") if isinstance(about, dict) else None
     if not name:
-        words = f"the name of the object ({aim.name} based on URL) was undeterminable: name must be provided"
+        words = f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
         raise status.bad_request(words)
-    if name != aim.name:
-        raise mismatch(name, aim)
+    if name != target.name:
+        raise name_mismatch(name, target)
     return new
 
 
-def mismatch(name: object, aim: Target) -> status.ApiError:
-    """The body is about another object than the path."""
-    return status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({aim.name})")
+def name_mismatch(name: object, target: Target) -> status.ApiError:
+    """The error for a body whose name differs from the path."""
+    return status.bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
 
 
 # ---- query ------------------------------------------------------------------------------------------------
 
 
-def flag(query: Mapping[str, str], name: str) -> bool:
-    """A switch: present means on, unless it says false."""
+def parse_bool(query: Mapping[str, str], name: str) -> bool:
+    """A boolean parameter: present means true, unless it is false or 0."""
     return name in query and query[name].lower() not in {"false", "0"}
 
 
-def number(query: Mapping[str, str], name: str) -> int | None:
-    """A whole number, or None if it is not given."""
+def parse_int(query: Mapping[str, str], name: str) -> int | None:
+    """An integer parameter, or None if it is missing."""
     text = query.get(name, "")
     if not text:
         return None
@@ -133,18 +133,18 @@ def number(query: Mapping[str, str], name: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ObjectSelection:
-    """Which objects of a collection: by labels and by fields."""
+    """The label and field selectors of a request."""
 
     labels: Selector | None = None
     fields: FieldSelector | None = None
 
     @property
     def everything(self) -> bool:
-        """Whether no object is left out."""
+        """Whether all objects are selected."""
         return self.labels is None and self.fields is None
 
     def matches(self, resource: Resource, found: Object) -> bool:
-        """Whether an object is chosen."""
+        """Whether an object is selected."""
         if self.labels is not None and not self.labels.matches(found["metadata"].get("labels", {})):
             return False
         return self.fields is None or self.fields.matches(_field_values(resource, found, self.fields))
@@ -176,15 +176,15 @@ def _text_at(found: Object, path: tuple[str, ...]) -> str:
 
 
 def _absent(resource: Resource, path: tuple[str, ...]) -> str:
-    """How a field reads that is not there: a switch of a built-in kind is off."""
+    """The text of a missing field: false for a boolean of a built-in kind."""
     schema = resource.schema.openapi
     for step in path:
         schema = schema.get("properties", {}).get(step, {})
     return "false" if schema.get("type") == "boolean" and not resource.custom else ""
 
 
-def choice(resource: Resource, query: Mapping[str, str]) -> ObjectSelection:
-    """The objects that a query's selectors choose."""
+def parse_selection(resource: Resource, query: Mapping[str, str]) -> ObjectSelection:
+    """Parse the selectors of a query."""
     try:
         labels = label_selector(query["labelSelector"]) if query.get("labelSelector") else None
         fields = field_selector(query["fieldSelector"]) if query.get("fieldSelector") else None
@@ -207,39 +207,41 @@ def _unknown_field(resource: Resource, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """From which moment a list or watch is answered."""
+    """The revision and paging options of a list or watch."""
 
     revision: int | None = None  # None: the newest
     match: str = ""
     limit: int = 0
     start: str = ""  # the key to go on after
-    initial: bool | None = None  # sendInitialEvents
+    send_initial_events: bool | None = None  # sendInitialEvents
 
     @property
     def exact(self) -> bool:
-        """Whether the answer must show just that revision."""
+        """Whether the response must show exactly that revision."""
         return bool(self.start) or (self.match == "Exact")
 
 
-def reading(aim: Target, query: Mapping[str, str], *, watch: bool) -> ReadOptions:
-    """The options of a list or watch that say when, checked against each other as the real server does."""
+def parse_read_options(target: Target, query: Mapping[str, str], *, watch: bool) -> ReadOptions:
+    """Parse the revision options of a list or watch; invalid combinations are rejected as kube-apiserver does."""
     text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     token = query.get("continue", "")
-    initial = flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None
-    problems = list(_clashes(text, match, token, initial, watch=watch))
+    initial = parse_bool(query, "sendInitialEvents") if "sendInitialEvents" in query else None
+    problems = list(_read_option_problems(text, match, token, initial, watch=watch))
     if problems:
         raise status.invalid("ListOptions", "meta.k8s.io", "", problems)
-    limit = number(query, "limit") or 0
-    number(query, "timeoutSeconds")  # of a list it is only checked: none takes long
+    limit = parse_int(query, "limit") or 0
+    parse_int(query, "timeoutSeconds")  # of a list it is only checked: none takes long
     if token:
-        at, start = _continued(token, aim)
+        at, start = _parse_continue_token(token, target)
         if text and text != "0":
             raise status.bad_request("specifying resource version is not allowed when using continue")
         return ReadOptions(at, "", limit, start)
-    return ReadOptions(revision(text), match, max(limit, 0), "", initial)
+    return ReadOptions(parse_resource_version(text), match, max(limit, 0), "", initial)
 
 
-def _clashes(text: str, match: str, token: str, initial: bool | None, *, watch: bool) -> Iterator[Problem]:
+def _read_option_problems(
+    text: str, match: str, token: str, initial: bool | None, *, watch: bool
+) -> Iterator[FieldProblem]:
     field = "resourceVersionMatch"
     if watch:
         if initial is not None and match != "NotOlderThan":
@@ -263,8 +265,8 @@ def _clashes(text: str, match: str, token: str, initial: bool | None, *, watch: 
         yield forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
 
 
-def revision(text: str) -> int | None:
-    """A resourceVersion as a client writes it; None if it leaves it out."""
+def parse_resource_version(text: str) -> int | None:
+    """Parse a resourceVersion; None if it is missing."""
     if not text:
         return None
     if not (text.isascii() and text.isdecimal()) or len(text) > LONGEST_NUMBER or int(text) >= 2**64:
@@ -277,14 +279,14 @@ def revision(text: str) -> int | None:
     return int(text)
 
 
-def continue_token(revision: int, key: str, aim: Target) -> str:
-    """What a client sends back to get the next page."""
-    start = key.removeprefix(aim.resource.prefix(aim.namespace))
+def continue_token(revision: int, key: str, target: Target) -> str:
+    """The token for the next page of a list."""
+    start = key.removeprefix(target.resource.prefix(target.namespace))
     token = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": revision, "start": f"{start}\u0000"})
     return base64.urlsafe_b64encode(token).rstrip(b"=").decode()
 
 
-def _continued(token: str, aim: Target) -> tuple[int, str]:
+def _parse_continue_token(token: str, target: Target) -> tuple[int, str]:
     refused = status.bad_request("continue key is not valid: it was not issued by this server for this list")
     try:
         found = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
@@ -294,7 +296,7 @@ def _continued(token: str, aim: Target) -> tuple[int, str]:
         case {"v": "meta.k8s.io/v1", "rv": int(at), "start": str(start)} if (
             start and not isinstance(at, bool) and at > 0
         ):
-            return at, aim.resource.prefix(aim.namespace) + start.removesuffix("\u0000")
+            return at, target.resource.prefix(target.namespace) + start.removesuffix("\u0000")
     raise refused
 
 
@@ -303,14 +305,16 @@ VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a write is to be done."""
+    """The options of a write."""
 
     dry_run: bool = False
     validation: str = "Warn"
 
 
-def writing(query: Mapping[str, str], kind: str, dry_run: object = None, *, applies: bool = False) -> WriteOptions:
-    """The options of a write; ``kind`` is their name. ``dryRun`` may also stand in the body of a deletion."""
+def parse_write_options(
+    query: Mapping[str, str], kind: str, dry_run: object = None, *, applies: bool = False
+) -> WriteOptions:
+    """Parse the options of a write; ``kind`` is their kind. ``dryRun`` may also be in the body of a deletion."""
     asked = [query["dryRun"]] if "dryRun" in query else dry_run or []
     validation = query.get("fieldValidation", "")
     problems = []
@@ -320,7 +324,7 @@ def writing(query: Mapping[str, str], kind: str, dry_run: object = None, *, appl
         problems.append(unsupported("fieldValidation", validation, VALIDATIONS))
     if applies and not query.get("fieldManager"):
         problems.append(required("fieldManager", "is required for apply patch"))
-    if kind == "PatchOptions" and not applies and flag(query, "force"):
+    if kind == "PatchOptions" and not applies and parse_bool(query, "force"):
         problems.append(forbidden("force", "may not be specified for non-apply patch"))
     if problems:
         raise status.invalid(kind, "meta.k8s.io", "", problems)
@@ -329,7 +333,7 @@ def writing(query: Mapping[str, str], kind: str, dry_run: object = None, *, appl
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How an object is to be deleted."""
+    """The options of a deletion."""
 
     grace: int | None = None
     uid: str = ""
@@ -338,27 +342,31 @@ class DeleteOptions:
     dry_run: bool = False
 
 
-def deletion(query: Mapping[str, str], body: object) -> DeleteOptions:
-    """The options of a deletion, from its body or, without one, from its query."""
+def parse_delete_options(query: Mapping[str, str], body: object) -> DeleteOptions:
+    """Parse the options of a deletion, from its body or, without one, from its query."""
     options = body if isinstance(body, dict) else {}
     if (body is not None and not isinstance(body, dict)) or options.get("kind", "DeleteOptions") != "DeleteOptions":
         raise status.bad_request("the body of a deletion must be a DeleteOptions object")
-    grace = options.get("gracePeriodSeconds", number(query, "gracePeriodSeconds"))
+    grace = options.get("gracePeriodSeconds", parse_int(query, "gracePeriodSeconds"))
     if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
         raise status.bad_request("gracePeriodSeconds must be a whole number")
     uid, at = _preconditions(options.get("preconditions"))
     propagation = options.get("propagationPolicy") or query.get("propagationPolicy", "")
-    orphan = options.get("orphanDependents", flag(query, "orphanDependents") if "orphanDependents" in query else None)
-    problems = list(_deletion_clashes(propagation, orphan))
+    orphan = options.get(
+        "orphanDependents", parse_bool(query, "orphanDependents") if "orphanDependents" in query else None
+    )
+    problems = list(_delete_option_problems(propagation, orphan))
     if problems:
         raise status.invalid("DeleteOptions", "meta.k8s.io", "", problems)
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
-    return DeleteOptions(grace, uid, at, propagation, writing(query, "DeleteOptions", options.get("dryRun")).dry_run)
+    return DeleteOptions(
+        grace, uid, at, propagation, parse_write_options(query, "DeleteOptions", options.get("dryRun")).dry_run
+    )
 
 
 def _preconditions(found: object) -> tuple[str, str]:
-    """Which object is meant, by uid and revision; empty: whichever is there."""
+    """The uid and resourceVersion that are required; empty if none is."""
     wanted = {} if found is None else found
     uid, at = (
         (wanted.get("uid") or "", wanted.get("resourceVersion") or "") if isinstance(wanted, dict) else (None, None)
@@ -368,8 +376,8 @@ def _preconditions(found: object) -> tuple[str, str]:
     return uid, at
 
 
-def _deletion_clashes(propagation: object, orphan: object) -> list[Problem]:
-    found: list[Problem] = []
+def _delete_option_problems(propagation: object, orphan: object) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
     if propagation and orphan is not None:
         found.append(
             invalid("propagationPolicy", propagation, "orphanDependents and deletionPropagation cannot be both set")

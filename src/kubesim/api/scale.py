@@ -1,4 +1,4 @@
-"""``scale``: how many of something are wanted, whatever kind it is and wherever it keeps that number."""
+"""The ``scale`` subresource: desired and current replicas of any kind that declares where it keeps them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from kubesim.api import status
-from kubesim.api.field_errors import Problem, invalid
+from kubesim.api.field_errors import FieldProblem, invalid
 from kubesim.api.requests import Target
 from kubesim.api.writes import Edit
-from kubesim.apply import APPLY, Application, FieldManager
-from kubesim.kinds.schema_dsl import expand
+from kubesim.apply import APPLY, ApplyRequest, FieldManager
+from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.kinds.selectors import shown
-from kubesim.registry.registry import Column, Object, Path, Resource
+from kubesim.registry.registry import Object, Path, Resource, TableColumn
 from kubesim.schema import Schema
 from kubesim.storage import Record
 from kubesim.tables import AGE, NAME
@@ -26,7 +26,7 @@ IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 def _schema() -> Object:
     from kubesim.openapi.components import SHAPES
 
-    return expand(SHAPES, "Scale")
+    return expand_schema(SHAPES, "Scale")
 
 
 SCALE = Resource(
@@ -37,19 +37,19 @@ SCALE = Resource(
     namespaced=True,
     schema=Schema.sound(_schema),
     columns=(
-        Column("Name", NAME.value, description=NAME.description),
-        Column("Desired", lambda found: found["spec"].get("replicas", 0), "integer", description="Those wanted."),
-        Column("Available", lambda found: found["status"]["replicas"], "integer", description="Those there are."),
+        TableColumn("Name", NAME.value, description=NAME.description),
+        TableColumn("Desired", lambda found: found["spec"].get("replicas", 0), "integer", description="Those wanted."),
+        TableColumn("Available", lambda found: found["status"]["replicas"], "integer", description="Those there are."),
         AGE,
     ),
 )
-"""What every ``scale`` is. It is only ever a view of something else, so nobody finds it in the registry."""
+"""The kind Scale. It is only a view of other kinds, so it is not in the registry."""
 
 
 def scale_of(resource: Resource, found: Object) -> Object:
     """The Scale of an object."""
     where = resource.scale
-    assert where is not None  # whoever has the subresource says where
+    assert where is not None  # a resource with this subresource declares the paths
     about = {name: found["metadata"][name] for name in IDENTITY if name in found["metadata"]}
     counted = _at(found, where.there)
     there: Object = {"replicas": counted if isinstance(counted, int) else 0}
@@ -73,22 +73,22 @@ def as_record(resource: Resource, record: Record) -> Record:
 
 
 def require_number(resource: Resource, record: Record) -> None:
-    """There is no scale to show before somebody has said how many there should be."""
+    """Reject an object whose number of replicas is not set: it has no scale."""
     assert resource.scale is not None
     if not isinstance(_at(msgspec.json.decode(record.value), resource.scale.wanted), int):
         words = f'the spec replicas field "{_dotted(resource.scale.wanted)}" does not exist'
         raise status.ApiError(404, "NotFound", words)
 
 
-def scaled(aim: Target, edit: Callable[[Object], Object], *, replaces: bool) -> Edit:
-    """The edit of an object that an edit of its Scale stands for."""
-    where = aim.resource.scale
+def scaled(target: Target, edit: Callable[[Object], Object], *, replaces: bool) -> Edit:
+    """The edit of an object for an edit of its Scale."""
+    where = target.resource.scale
     assert where is not None
 
     def edited(old: Object) -> Object:
-        scale = edit(scale_of(aim.resource, old))
+        scale = edit(scale_of(target.resource, old))
         try:
-            replicas, about = _read(scale, aim)
+            replicas, about = _read(scale, target)
         except status.ApiError as error:
             if replaces or error.code != 400:
                 raise
@@ -96,7 +96,7 @@ def scaled(aim: Target, edit: Callable[[Object], Object], *, replaces: bool) -> 
         if about.get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
             detail = f"Precondition failed: UID in precondition: {about['uid']}, UID in object meta: "
             raise status.conflict(
-                aim.resource.plural, aim.resource.group, aim.name, detail + str(old["metadata"]["uid"])
+                target.resource.plural, target.resource.group, target.name, detail + str(old["metadata"]["uid"])
             )
         new = copy.deepcopy(old)
         new["metadata"] |= {name: about[name] for name in ("name", "namespace", "resourceVersion") if name in about}
@@ -105,18 +105,18 @@ def scaled(aim: Target, edit: Callable[[Object], Object], *, replaces: bool) -> 
     return edited
 
 
-def applied(aim: Target, scale: Object, manager: str, *, force: bool) -> Application:
-    """The application to an object that the application of a Scale stands for."""
-    where = aim.resource.scale
+def applied(target: Target, scale: Object, manager: str, *, force: bool) -> ApplyRequest:
+    """The apply request to an object for an apply request to its Scale."""
+    where = target.resource.scale
     assert where is not None
-    replicas, about = _read(scale, aim)
+    replicas, about = _read(scale, target)
     kept = {name: about[name] for name in ("name", "namespace") if name in about}
-    whole = {"apiVersion": aim.resource.api_version, "kind": aim.resource.kind, "metadata": kept}
-    owner = FieldManager(APPLY, manager, aim.resource.api_version, "scale")
-    return Application(aim.resource.schema, owner, _put(whole, where.wanted, replicas), force=force)
+    whole = {"apiVersion": target.resource.api_version, "kind": target.resource.kind, "metadata": kept}
+    owner = FieldManager(APPLY, manager, target.resource.api_version, "scale")
+    return ApplyRequest(target.resource.schema, owner, _put(whole, where.wanted, replicas), force=force)
 
 
-def _read(scale: Object, aim: Target) -> tuple[int, Object]:
+def _read(scale: Object, target: Target) -> tuple[int, Object]:
     """How many are wanted by a Scale, and its metadata."""
     kind, version = scale.get("kind") or "Scale", scale.get("apiVersion") or SCALE.api_version
     if (kind, version) != ("Scale", SCALE.api_version):
@@ -127,17 +127,17 @@ def _read(scale: Object, aim: Target) -> tuple[int, Object]:
     if mistyped or not isinstance(about, dict):
         detail = "; ".join(str(problem) for problem in mistyped) or "metadata is not an object"
         raise status.bad_request(f'Scale in version "v1" cannot be handled as a Scale: {detail}')
-    if about.get("namespace", aim.namespace) != aim.namespace:
+    if about.get("namespace", target.namespace) != target.namespace:
         words = "the namespace of the provided object does not match the namespace sent on the request"
         raise status.bad_request(words)
     replicas: int = (scale.get("spec") or {}).get("replicas") or 0
     if replicas < 0:
-        resource = aim.resource if aim.resource.custom else SCALE
-        raise status.invalid(resource.kind, resource.group, aim.name, [_negative(aim.resource, replicas)])
+        resource = target.resource if target.resource.custom else SCALE
+        raise status.invalid(resource.kind, resource.group, target.name, [_negative(target.resource, replicas)])
     return replicas, about
 
 
-def _negative(resource: Resource, replicas: int) -> Problem:
+def _negative(resource: Resource, replicas: int) -> FieldProblem:
     assert resource.scale is not None
     if resource.custom:
         return invalid(_dotted(resource.scale.wanted), replicas, "should be a non-negative integer")

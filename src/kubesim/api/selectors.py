@@ -1,8 +1,8 @@
-"""Which objects a request means: label selectors and field selectors, as query strings write them.
+"""Label selectors and field selectors in query strings.
 
 A label selector is a list of requirements on labels, all of which must hold: ``app=web, tier in (a, b), !canary``.
-A field selector compares a few fields that a kind offers: ``status.phase!=Running,spec.nodeName=n1``. What cannot be
-read is a ValueError in the words of the real server, for which people search.
+A field selector compares a few fields that a kind offers: ``status.phase!=Running,spec.nodeName=n1``. A malformed
+selector raises ValueError with the message of kube-apiserver.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kubebase.label_selector import Requirement, meets
-from kubesim.api.field_errors import Problem
+from kubesim.api.field_errors import FieldProblem
 from kubesim.api.metadata import check_label_key, check_label_value
 
 LARGEST_BOUND: Final = 2**63 - 1
@@ -45,7 +45,7 @@ class FieldSelector:
     comparisons: tuple[Comparison, ...] = ()
 
     def names(self) -> list[str]:
-        """The fields it looks at, each once."""
+        """The names of the fields, without duplicates."""
         return list(dict.fromkeys(comparison.field for comparison in self.comparisons))
 
     def value(self, field: str) -> str | None:
@@ -136,7 +136,7 @@ class _Parser:
                 raise ValueError(f"found '{self._token}', expected: ',' or ')'")
 
     def _exact_value(self) -> str:
-        """What comes after a sign. Nothing is the empty text."""
+        """The value after an operator; empty if there is none."""
         if self._is_word:
             return self._take()
         if self._token in {"", ","}:
@@ -168,13 +168,13 @@ def _check_bound(value: str) -> None:
         raise ValueError(f'values[0]: Invalid value: "{value}": {detail}')
 
 
-def _say(problems: Iterator[Problem]) -> None:
+def _say(problems: Iterator[FieldProblem]) -> None:
     """Raise what is wrong with a key or a value, if something is: all of it on one line."""
     found = list(problems)
     if found:
         details = "; ".join(problem.detail for problem in found)
         first = found[0]
-        raise ValueError(str(Problem(first.field, first.fault, details, first.value)))
+        raise ValueError(str(FieldProblem(first.field, first.fault, details, first.value)))
 
 
 # ---- field selectors --------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""The answers of a Kubernetes API when something is not as asked: a ``Status`` with code, reason and details.
+"""API errors: a ``Status`` with code, reason, message and details.
 
-Each function names one reason. Code and message follow the real server, so that clients which look at them (and
-all of them do: ``AlreadyExists``, ``Conflict`` and ``Expired`` steer every controller) behave as they would there.
+Each function stands for one reason. Code and message equal those of kube-apiserver, because clients depend on them:
+every controller acts on ``AlreadyExists``, ``Conflict`` and ``Expired``.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kubesim.api.field_errors import Problem
+from kubesim.api.field_errors import FieldProblem
 
 
 class ApiError(Exception):
-    """A request that is refused, with the Status that says so."""
+    """An API error, with its Status."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ApiError(Exception):
 
 
 def success(details: dict[str, Any] | None = None, code: int = 200) -> dict[str, Any]:
-    """The Status that says it was done."""
+    """The Status of a successful request."""
     status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details:
         status["details"] = details
@@ -79,7 +79,7 @@ def bad_request(message: str) -> ApiError:
 
 
 def unauthorized() -> ApiError:
-    """Nobody knows who is asking."""
+    """The request is not authenticated."""
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 
@@ -128,7 +128,7 @@ def expired(message: str) -> ApiError:
 
 
 def too_new(revision: int, newest: int) -> ApiError:
-    """Nobody has seen that revision yet."""
+    """The revision is in the future."""
     details = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
@@ -152,13 +152,13 @@ def unsupported_media_type(offered: Iterable[str]) -> ApiError:
 
 
 def unusable_patch(detail: str) -> ApiError:
-    """What a patch makes of the object is no object of its kind."""
+    """The patched object is not valid for its kind."""
     said = f"Invalid value: {detail}"
     causes = [{"reason": "FieldValueInvalid", "message": said, "field": "patch"}]
     return ApiError(422, "Invalid", f' "" is invalid: patch: {said}', {"causes": causes})
 
 
-def invalid(kind: str, group: str, name: str, problems: Iterable[Problem]) -> ApiError:
+def invalid(kind: str, group: str, name: str, problems: Iterable[FieldProblem]) -> ApiError:
     """The object breaks rules of its kind; one cause for each."""
     found = list(dict.fromkeys((p.field, p.fault, p.body) for p in problems))
     texts = [f"{field}: {body}" for field, _, body in found]
@@ -179,12 +179,12 @@ def forbidden(
 
 
 def too_many_requests(message: str, seconds: int, details: dict[str, Any] | None = None) -> ApiError:
-    """Not now: try again after so many seconds."""
+    """Too many requests: retry after this many seconds."""
     found = {**(details or {}), "retryAfterSeconds": seconds} if seconds else (details or {})
     return ApiError(429, "TooManyRequests", message, found or None, {"Retry-After": str(seconds)} if seconds else {})
 
 
 def internal(message: str) -> ApiError:
-    """A mistake of ours."""
+    """An internal error."""
     causes = [{"message": message}]
     return ApiError(500, "InternalError", f"Internal error occurred: {message}", {"causes": causes})

@@ -1,9 +1,9 @@
-"""The verbs that change something: create, update, patch, delete.
+"""The verbs that write: create, update, patch, delete.
 
-Each is one story without a pause in it: look at the newest state (commits under way included), work out the next
-one, hand it to the store. Nothing else runs in between, so there is nothing to retry: of two writers the second sees
-what the first did. What follows is the wait for the disk; no answer, good or bad, goes out before everything it
-rests on is there.
+Each verb reads the newest state (uncommitted writes included), computes the next state and hands it to the store,
+without an ``await`` in between. Nothing else runs meanwhile, so no write needs a retry: of two writers, the second sees
+the result of the first. Then the verb waits for the disk. No response, not even an error, is sent before all writes
+that it depends on are on disk.
 """
 
 from __future__ import annotations
@@ -17,78 +17,92 @@ import msgspec
 
 from kubesim.api import metadata, status
 from kubesim.api.admission import AdmissionHook
-from kubesim.api.field_errors import Problem, invalid
+from kubesim.api.field_errors import invalid
 from kubesim.api.quota_ledger import QuotaLedger
 from kubesim.api.request_context import RequestContext
-from kubesim.api.requests import DeleteOptions, ObjectSelection, Target, WriteOptions, as_object, mismatch
-from kubesim.apply import UPDATE, FieldManager, FieldManagers, Updating
+from kubesim.api.requests import DeleteOptions, ObjectSelection, Target, WriteOptions, as_object, name_mismatch
+from kubesim.api.write_steps import (
+    check_preconditions,
+    copy_or_drop,
+    decode_object,
+    dry_run_result,
+    encode_with_revision,
+    raise_if_invalid,
+    report_unknown_fields,
+    set_namespace,
+    set_propagation_finalizers,
+    spec_without_status,
+    status_only,
+    update_managed_fields,
+    validation_problems,
+)
+from kubesim.apply import UPDATE, FieldManager, FieldManagers, UpdateOwnership
 from kubesim.clock import stamp
 from kubesim.kinds import custom_resources
 from kubesim.registry.registry import Object, Resource, ResourceRegistry
 from kubesim.storage import Record, Store
 
 Edit = Callable[[Object], Object]
-"""From an object as it is to the object as it should be. It may not change what it is given."""
+"""From the current object to the desired one. It must not modify its argument."""
 
-NAME_TRIES = 8  # how often a generated name may be taken before the caller hears of it
-ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+NAME_TRIES = 8  # attempts to find a free generated name
 
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
+_encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder().decode
 
 
-class Writes:
-    """The writing half of the API."""
+class ObjectWriter:
+    """The verbs that write."""
 
     def __init__(self, store: Store, registry: ResourceRegistry) -> None:
         self._store = store
         self._registry = registry
         self.quotas = QuotaLedger(store, registry)
         self.admission: AdmissionHook | None = None
-        """The rules of a cluster that has any beyond Kubernetes' own: what webhooks are to a real server."""
+        """The admission hook, if the cluster has one; it takes the place of webhooks."""
 
     # ---- create -------------------------------------------------------------------------------------------
 
     async def create(
         self,
-        aim: Target,
+        target: Target,
         new: Object,
         options: WriteOptions,
         call: RequestContext,
         *,
         owners: FieldManagers | None = None,
     ) -> Record:
-        """Create an object in a collection. ``new`` is taken over; ``owners`` says who set what, if anybody asks."""
-        record = await self._settled(lambda: self._create(aim, new, options, call, owners))
-        self._redefine(aim, record)
+        """Create an object in a collection. ``new`` is modified; ``owners`` tracks field ownership, if given."""
+        record = await self._commit(lambda: self._create(target, new, options, call, owners))
+        self._update_served_resources(target, record)
         return record
 
     def _create(
-        self, aim: Target, new: Object, options: WriteOptions, call: RequestContext, owners: FieldManagers | None
+        self, target: Target, new: Object, options: WriteOptions, call: RequestContext, owners: FieldManagers | None
     ) -> Awaitable[Record]:
-        resource = aim.resource
-        unknown = _shape(new, aim)
+        resource = target.resource
+        unknown = decode_object(new, target)
         about = new["metadata"]
         if about.get("resourceVersion"):
             raise status.bad_request("resourceVersion should not be set on objects to be created")
-        _place(about, aim)
-        self._check_namespace(aim, about, call)
-        _report(unknown + resource.schema.prune(new), options, call, resource)
+        set_namespace(about, target)
+        self._check_namespace(target, about, call)
+        report_unknown_fields(unknown + resource.schema.prune(new), options, call, resource)
         if resource.custom and "status" in resource.subresources:
             new.pop("status", None)  # built-in kinds differ: their strategies decide
-        metadata.begin(about, call.now, generation=resource.strategy.has_generation)
+        metadata.fill_system_fields(about, call.now, generation=resource.strategy.has_generation)
         resource.schema.default(new)
         resource.strategy.on_create(new, call)
         if "get" not in resource.verbs:  # a question: it is answered, not kept
-            _refuse_if_any(resource, "", [*resource.schema.validate(new), *resource.strategy.check(new)])
+            raise_if_invalid(resource, "", [*resource.schema.validate(new), *resource.strategy.check(new)])
             new["metadata"] = {}
-            return _only_shown("", new)
-        _refuse_if_any(resource, about.get("name", ""), [*_problems(resource, new), *resource.strategy.check(new)])
+            return dry_run_result("", new)
+        problems = [*validation_problems(resource, new), *resource.strategy.check(new)]
+        raise_if_invalid(resource, about.get("name", ""), problems)
         if self.admission:
             new = self.admission.admit(resource, new, None, call, dry_run=options.dry_run)
             about = new["metadata"]
-        self.quotas.admit(resource, aim.namespace, new)
-        key = resource.key(aim.namespace, about["name"])
+        self.quotas.admit(resource, target.namespace, new)
+        key = resource.key(target.namespace, about["name"])
         for _ in range(NAME_TRIES):
             there = self._store.latest(key)
             if there is None:
@@ -96,37 +110,37 @@ class Writes:
             if not about.get("generateName"):
                 leaving = "deletionTimestamp" in _decode(there.value)["metadata"]
                 raise status.already_exists(resource.plural, resource.group, about["name"], leaving=leaving)
-            about["name"] = metadata.generated(about["generateName"])
-            key = resource.key(aim.namespace, about["name"])
+            about["name"] = metadata.generate_name(about["generateName"])
+            key = resource.key(target.namespace, about["name"])
         else:
             raise status.already_exists(resource.plural, resource.group, about["name"])
         if owners:
-            _note(owners, {}, new, call)
-        self._convert(resource, new)
+            update_managed_fields(owners, {}, new, call)
+        self._convert_to_stored_version(resource, new)
         if options.dry_run:
-            return _only_shown(key, new)
-        return self._store.put(key, _stamped(new), expected=0)
+            return dry_run_result(key, new)
+        return self._store.put(key, encode_with_revision(new), expected=0)
 
-    def _convert(self, resource: Resource, new: Object) -> None:
+    def _convert_to_stored_version(self, resource: Resource, new: Object) -> None:
         """Bring an object into the version in which it is stored, which may know fewer fields."""
         stored = self._registry.stored(resource.qualified)
         if stored is not None and stored is not resource:
             new["apiVersion"] = stored.api_version
             stored.schema.prune(new)
 
-    def _check_namespace(self, aim: Target, about: Object, call: RequestContext) -> None:
-        if not aim.resource.namespaced:
+    def _check_namespace(self, target: Target, about: Object, call: RequestContext) -> None:
+        if not target.resource.namespaced:
             return
-        namespace = call.find("namespaces", "", aim.namespace)
+        namespace = call.find("namespaces", "", target.namespace)
         if namespace is None:
-            raise status.not_found("namespaces", "", aim.namespace)
+            raise status.not_found("namespaces", "", target.namespace)
         if "deletionTimestamp" in namespace["metadata"]:
-            cause = f"namespace {aim.namespace} is being terminated"
+            cause = f"namespace {target.namespace} is being terminated"
             raise status.forbidden(
-                aim.resource.plural,
-                aim.resource.group,
+                target.resource.plural,
+                target.resource.group,
                 about.get("name", ""),
-                f"unable to create new content in namespace {aim.namespace} because it is being terminated",
+                f"unable to create new content in namespace {target.namespace} because it is being terminated",
                 [{"reason": "NamespaceTerminating", "message": cause, "field": "metadata.namespace"}],
             )
 
@@ -134,7 +148,7 @@ class Writes:
 
     async def update(
         self,
-        aim: Target,
+        target: Target,
         edit: Edit,
         options: WriteOptions,
         call: RequestContext,
@@ -143,16 +157,16 @@ class Writes:
         owners: FieldManagers | None = None,
     ) -> Record:
         """Change an object, or (by the target's subresource) only its status. ``replaces``: as PUT does."""
-        writer = owners or Updating(
-            aim.resource.schema, FieldManager(UPDATE, call.manager, aim.resource.api_version, aim.subresource)
+        writer = owners or UpdateOwnership(
+            target.resource.schema, FieldManager(UPDATE, call.manager, target.resource.api_version, target.subresource)
         )
-        record = await self._settled(lambda: self._update(aim, edit, options, call, writer, replaces=replaces))
-        self._redefine(aim, record)
+        record = await self._commit(lambda: self._update(target, edit, options, call, writer, replaces=replaces))
+        self._update_served_resources(target, record)
         return record
 
     def _update(
         self,
-        aim: Target,
+        target: Target,
         edit: Edit,
         options: WriteOptions,
         call: RequestContext,
@@ -160,124 +174,125 @@ class Writes:
         *,
         replaces: bool,
     ) -> Awaitable[Record]:
-        resource = aim.resource
-        record = self._store.latest(aim.key)
+        resource = target.resource
+        record = self._store.latest(target.key)
         if record is None:
-            raise status.not_found(resource.plural, resource.group, aim.name)
+            raise status.not_found(resource.plural, resource.group, target.name)
         old: Object = _decode(record.value)
         old["apiVersion"] = resource.api_version
         new = edit(old)
         try:
-            unknown = _shape(new, aim)
-            _report(unknown + resource.schema.prune(new), options, call, resource)
+            unknown = decode_object(new, target)
+            report_unknown_fields(unknown + resource.schema.prune(new), options, call, resource)
         except status.ApiError as error:
             if replaces or error.code != HTTPStatus.BAD_REQUEST:
                 raise
             raise status.unusable_patch(error.message) from None
-        self._check_identity(aim, new["metadata"], old["metadata"], replaces=replaces)
+        self._check_identity(target, new["metadata"], old["metadata"], replaces=replaces)
         problems = list(metadata.check_update(new["metadata"], old["metadata"]))
-        match aim.subresource:
+        match target.subresource:
             case "":
                 if "status" in resource.subresources:
-                    _keep(new, old, "status")
-                metadata.carry(new["metadata"], old["metadata"])
+                    copy_or_drop(new, old, "status")
+                metadata.preserve_system_fields(new["metadata"], old["metadata"])
                 resource.schema.default(new)
                 resource.strategy.on_update(new, old, call)
             case "status":
-                new = _status_only(resource, new, old)
+                new = status_only(resource, new, old)
                 resource.schema.default(new)
                 resource.strategy.on_status(new, old, call)
             case _:  # the edit is the server's own (a binding, say): it may touch what clients may not
-                metadata.carry(new["metadata"], old["metadata"])
-        _note(owners, old, new, call)
+                metadata.preserve_system_fields(new["metadata"], old["metadata"])
+        update_managed_fields(owners, old, new, call)
         if new == old and not problems:
             return self._unchanged(record)
-        problems += _problems(resource, new)
-        if not aim.subresource:
+        problems += validation_problems(resource, new)
+        if not target.subresource:
             problems += resource.strategy.check(new)
             problems += resource.strategy.check_update(new, old)
-        elif aim.subresource == "status":
+        elif target.subresource == "status":
             problems += resource.strategy.check_status(new, old)
-        _refuse_if_any(resource, aim.name, problems)
-        if not aim.subresource:
+        raise_if_invalid(resource, target.name, problems)
+        if not target.subresource:
             if self.admission:
                 new = self.admission.admit(resource, new, old, call, dry_run=options.dry_run)
-                _note(owners, old, new, call)
+                update_managed_fields(owners, old, new, call)
                 if new == old:
                     return self._unchanged(record)
-            if resource.strategy.has_generation and _body(resource, new) != _body(resource, old):
+            before, after = spec_without_status(resource, old), spec_without_status(resource, new)
+            if resource.strategy.has_generation and before != after:
                 new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        self._convert(resource, new)
+        self._convert_to_stored_version(resource, new)
         if options.dry_run:
-            return _only_shown(aim.key, new)
+            return dry_run_result(target.key, new)
         if self._may_be_removed(resource, new):
             return self._finish_delete(record, new)
-        return self._store.put(aim.key, _stamped(new), expected=record.revision)
+        return self._store.put(target.key, encode_with_revision(new), expected=record.revision)
 
     async def _finish_delete(self, record: Record, new: Object) -> Record:
-        """Remove an object that nothing keeps any more. Watchers see it as it was, the caller as it would be."""
+        """Remove an object without finalizers. Watchers see its last stored state, the caller the requested one."""
         last: Object = _decode(record.value)
-        gone = await self._store.delete(record.key, _stamped(last), expected=record.revision)
-        return Record(record.key, gone.revision, _stamped(new)(gone.revision))
+        gone = await self._store.delete(record.key, encode_with_revision(last), expected=record.revision)
+        return Record(record.key, gone.revision, encode_with_revision(new)(gone.revision))
 
-    def _check_identity(self, aim: Target, new: Object, old: Object, *, replaces: bool) -> None:
-        resource = aim.resource
-        if new.get("name", aim.name) != aim.name:
-            raise mismatch(new["name"], aim)
-        if new.get("namespace", aim.namespace) != aim.namespace:
+    def _check_identity(self, target: Target, new: Object, old: Object, *, replaces: bool) -> None:
+        resource = target.resource
+        if new.get("name", target.name) != target.name:
+            raise name_mismatch(new["name"], target)
+        if new.get("namespace", target.namespace) != target.namespace:
             raise status.bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request"
             )
         if replaces and new.get("uid", old["uid"]) != old["uid"]:
             detail = f"Precondition failed: UID in precondition: {new['uid']}, UID in object meta: {old['uid']}"
-            raise status.conflict(resource.plural, resource.group, aim.name, detail)
+            raise status.conflict(resource.plural, resource.group, target.name, detail)
         revision = new.get("resourceVersion", "")
         if not revision and replaces and not resource.strategy.unconditional:
             problem = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise status.invalid(resource.plural, resource.group, aim.name, [problem])
+            raise status.invalid(resource.plural, resource.group, target.name, [problem])
         if revision not in {"", "0", old["resourceVersion"]}:
-            raise status.conflict(resource.plural, resource.group, aim.name)
+            raise status.conflict(resource.plural, resource.group, target.name)
 
     # ---- delete -------------------------------------------------------------------------------------------
 
-    async def delete(self, aim: Target, how: DeleteOptions, call: RequestContext) -> tuple[Record, bool]:
-        """Delete an object, or begin to. Answers with its last state, and whether it is gone."""
+    async def delete(self, target: Target, how: DeleteOptions, call: RequestContext) -> tuple[Record, bool]:
+        """Delete an object, or start its deletion. Returns its last state, and whether it is removed."""
         gone = False
 
         def begin() -> Awaitable[Record]:
             nonlocal gone
-            write, gone = self._delete(aim, how, call)
+            write, gone = self._delete(target, how, call)
             return write
 
-        record = await self._settled(begin)
-        self._redefine(aim, record)
+        record = await self._commit(begin)
+        self._update_served_resources(target, record)
         return record, gone
 
-    def _delete(self, aim: Target, how: DeleteOptions, call: RequestContext) -> tuple[Awaitable[Record], bool]:
-        resource = aim.resource
-        record = self._store.latest(aim.key)
+    def _delete(self, target: Target, how: DeleteOptions, call: RequestContext) -> tuple[Awaitable[Record], bool]:
+        resource = target.resource
+        record = self._store.latest(target.key)
         if record is None:
-            raise status.not_found(resource.plural, resource.group, aim.name)
+            raise status.not_found(resource.plural, resource.group, target.name)
         new: Object = _decode(record.value)
         about = new["metadata"]
-        check_preconditions(aim, how, about)
+        check_preconditions(target, how, about)
         if self.admission:
             self.admission.admit_deletion(resource, new, call, dry_run=how.dry_run)
-        _propagate(about, how.propagation)
+        set_propagation_finalizers(about, how.propagation)
         grace = resource.strategy.grace(new, how.grace)
         self._mark_deleted(resource, new, grace, call)
         if grace == 0 and self._may_be_removed(resource, new):
             if how.dry_run:
-                return _only_shown(aim.key, new), True
-            return self._store.delete(aim.key, _stamped(new), expected=record.revision), True
+                return dry_run_result(target.key, new), True
+            return self._store.delete(target.key, encode_with_revision(new), expected=record.revision), True
         if how.dry_run:
-            return _only_shown(aim.key, new), False
+            return dry_run_result(target.key, new), False
         if new == _decode(record.value):
             return self._unchanged(record), False
-        return self._store.put(aim.key, _stamped(new), expected=record.revision), False
+        return self._store.put(target.key, encode_with_revision(new), expected=record.revision), False
 
     def _mark_deleted(self, resource: Resource, new: Object, grace: int, call: RequestContext) -> None:
-        """Write down that an object is being deleted. A later request can only shorten the grace."""
+        """Set the deletion timestamp of an object. A later request can only shorten the grace period."""
         about = new["metadata"]
         before = about.get("deletionGracePeriodSeconds")
         if "deletionTimestamp" in about and (before is None or grace >= before):
@@ -289,211 +304,59 @@ class Writes:
         resource.strategy.on_deletion(new, call)
 
     def _may_be_removed(self, resource: Resource, new: Object) -> bool:
-        """Whether nothing keeps an object that is being deleted any more."""
+        """Whether an object that is being deleted can be removed: no grace period and no finalizers are left."""
         about = new["metadata"]
         return (
             "deletionTimestamp" in about
             and not about.get("deletionGracePeriodSeconds")
             and not about.get("finalizers")
-            and not resource.strategy.holds(new)
+            and not resource.strategy.blocks_removal(new)
         )
 
     async def delete_collection(
-        self, aim: Target, chosen: ObjectSelection, how: DeleteOptions, call: RequestContext
+        self, target: Target, chosen: ObjectSelection, how: DeleteOptions, call: RequestContext
     ) -> list[Record]:
-        """Delete everything in a collection that is chosen, or nothing. Answers with what that was."""
+        """Delete all selected objects of a collection, or none if one is rejected. Returns the deleted objects."""
         doomed: list[tuple[Target, Record]] = []
-        for record in self._store.list(aim.resource.prefix(aim.namespace)).records:
+        for record in self._store.list(target.resource.prefix(target.namespace)).records:
             found: Object = _decode(record.value)
             about = found["metadata"]
-            if chosen.matches(aim.resource, found) and self._store.latest(record.key) is not None:
-                doomed.append((Target(aim.resource, about.get("namespace", ""), about["name"]), record))
+            if chosen.matches(target.resource, found) and self._store.latest(record.key) is not None:
+                doomed.append((Target(target.resource, about.get("namespace", ""), about["name"]), record))
         try:
-            for one, _ in doomed:  # a refusal must come before the first of them goes
+            for one, _ in doomed:  # an error must come before the first deletion
                 self._delete(one, dataclasses.replace(how, dry_run=True), call)
         except status.ApiError:
-            await self._store.flushed()
+            await self._store.wait_for_commits()
             raise
         for written in await asyncio.gather(*[self._delete(one, how, call)[0] for one, _ in doomed]):
-            self._redefine(aim, written)
+            self._update_served_resources(target, written)
         return [record for _, record in doomed]
 
     # ---- disk ---------------------------------------------------------------------------------------------
 
-    async def _settled(self, decide: Callable[[], Awaitable[Record]]) -> Record:
-        """Decide, then wait for the disk. A refusal may rest on writes under way, so it waits for them too."""
+    async def _commit(self, decide: Callable[[], Awaitable[Record]]) -> Record:
+        """Decide, then wait for the disk. An error may depend on pending writes, so it waits for them too."""
         try:
             write = decide()
         except status.ApiError:
-            await self._store.flushed()
+            await self._store.wait_for_commits()
             raise
         return await write
 
-    def _redefine(self, aim: Target, record: Record) -> None:
-        """What a definition defines is served, or no longer, before its write is answered."""
-        if aim.resource.qualified == custom_resources.QUALIFIED and record.revision:
+    def _update_served_resources(self, target: Target, record: Record) -> None:
+        """Add or remove the resources of a definition before its write is answered."""
+        if target.resource.qualified == custom_resources.QUALIFIED and record.revision:
             if self._store.get(record.key) is None:
                 custom_resources.uninstall(self._registry, _decode(record.value))
             else:
                 custom_resources.install(self._registry, _decode(record.value))
 
     async def _unchanged(self, record: Record) -> Record:
-        await self._store.flushed()
+        await self._store.wait_for_commits()
         return record
 
 
-# ---- parts ------------------------------------------------------------------------------------------------
-
-
-def _note(owners: FieldManagers, old: Object, new: Object, call: RequestContext) -> None:
-    """Keep the books of who has set what."""
-    entries = owners.entries(old, new, call.now)
-    if entries:
-        new["metadata"]["managedFields"] = entries
-    else:
-        new["metadata"].pop("managedFields", None)
-
-
-def _identify(new: Object, resource: Resource) -> None:
-    """Kind and version must be those of the collection; a built-in kind need not repeat them."""
-    kind, version = new.get("kind"), new.get("apiVersion")
-    if resource.custom:
-        if not kind:
-            raise status.bad_request("Object 'Kind' is missing in the body of the request")
-        if not version:
-            raise status.bad_request("Object 'apiVersion' is missing in the body of the request")
-    if (version or resource.api_version) != resource.api_version:
-        raise status.bad_request(
-            f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"
-        )
-    if (kind or resource.kind) != resource.kind:
-        if resource.custom:
-            name = new["metadata"].get("name", "")
-            problem = invalid("kind", kind, f"must be {resource.kind}")
-            raise status.invalid(str(kind), resource.group, name, [problem])
-        raise status.bad_request(f"{kind} in version {resource.version!r} cannot be handled as a {resource.kind}")
-    new["kind"], new["apiVersion"] = resource.kind, resource.api_version
-
-
-def _shape(new: Object, aim: Target) -> list[str]:
-    """Check kind and JSON types of an object; its metadata comes out with known fields only."""
-    resource = aim.resource
-    new["metadata"], unknown, fault = metadata.shape(new.get("metadata"))
-    _identify(new, resource)
-    # A built-in kind must fit its types to be read at all; of a custom one everything that is wrong is said at once.
-    mistyped = [] if resource.custom else resource.schema.mistyped(new)
-    if fault or mistyped:
-        detail = fault or "; ".join(str(problem) for problem in mistyped)
-        raise status.bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {detail}'
-        )
-    return unknown
-
-
-def _place(about: Object, aim: Target) -> None:
-    if not aim.resource.namespaced:
-        about.pop("namespace", None)
-        return
-    if about.get("namespace", aim.namespace) != aim.namespace:
-        raise status.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    about["namespace"] = aim.namespace
-
-
-def _report(unknown: list[str], options: WriteOptions, call: RequestContext, resource: Resource) -> None:
-    if options.validation == "Ignore" or not (unknown or call.duplicate_fields):
-        return
-    texts = [f'duplicate field "{path}"' for path in call.duplicate_fields] + [
-        f'unknown field "{path}"' for path in unknown
-    ]
-    if options.validation == "Strict":
-        detail = f"strict decoding error: {', '.join(texts)}"
-        raise status.bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {detail}'
-        )
-    call.warnings += texts
-
-
-def _status_only(resource: Resource, new: Object, old: Object) -> Object:
-    """The old object with the new status. Built-in kinds also take labels and annotations this way."""
-    merged = dict(old)
-    _keep(merged, new, "status")
-    about = dict(old["metadata"])
-    if not resource.custom:
-        for part in ("labels", "annotations", "finalizers"):
-            _keep(about, new["metadata"], part)
-    merged["metadata"] = about
-    return merged
-
-
-def _keep(new: Object, old: Object, part: str) -> None:
-    if part in old:
-        new[part] = old[part]
-    else:
-        new.pop(part, None)
-
-
-def _body(resource: Resource, found: Object) -> Object:
-    """What a generation is about: not the metadata, and not a status that is written by itself."""
-    apart = {"metadata", "status"} if "status" in resource.subresources else {"metadata"}
-    body = {key: value for key, value in found.items() if key not in apart}
-    if resource.strategy.counts_annotations:
-        body["metadata"] = found["metadata"].get("annotations")
-    return body
-
-
-def _problems(resource: Resource, new: Object) -> list[Problem]:
-    """What is wrong with an object by its metadata and its schema."""
-    return [*metadata.check(new["metadata"], faults=resource.strategy.name_faults), *resource.schema.validate(new)]
-
-
-def _refuse_if_any(resource: Resource, name: str, problems: list[Problem]) -> None:
-    if problems:
-        raise status.invalid(resource.kind, resource.group, name, problems)
-
-
-def check_preconditions(aim: Target, how: DeleteOptions, about: Object) -> None:
-    """An object may only be deleted if it is the one that was meant."""
-    for words, wanted, found, happened in (
-        ("UID", how.uid, about["uid"], "deleted and then recreated"),
-        ("ResourceVersion", how.revision, about["resourceVersion"], "modified"),
-    ):
-        if wanted and wanted != found:
-            detail = (
-                f"the {words} in the precondition ({wanted}) does not match the {words} in record ({found}). "
-                f"The object might have been {happened}"
-            )
-            raise status.conflict(aim.resource.kind, aim.resource.group, aim.name, detail)
-
-
-def _propagate(about: Object, propagation: str) -> None:
-    """What becomes of the dependents is kept as a finalizer: orphaned, or deleted first."""
-    if not propagation:
-        return
-    keep = [f for f in about.get("finalizers", []) if f not in {ORPHAN, FOREGROUND}]
-    extra = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND]}.get(propagation, [])
-    if keep or extra:
-        about["finalizers"] = keep + extra
-    else:
-        about.pop("finalizers", None)
-
-
-def _stamped(new: Object) -> Callable[[int], bytes]:
-    def encode(revision: int) -> bytes:
-        new["metadata"]["resourceVersion"] = str(revision)
-        return _encode(new)
-
-    return encode
-
-
-def _only_shown(key: str, new: Object) -> Awaitable[Record]:
-    """The answer to a dry run: what would have been stored."""
-    shown: asyncio.Future[Record] = asyncio.get_running_loop().create_future()
-    shown.set_result(Record(key, 0, _encode(new)))
-    return shown
-
-
 def replace(body: object) -> Edit:
-    """The edit of a PUT: the body takes the object's place."""
+    """The edit of a PUT: the body replaces the object."""
     return lambda _: dict(as_object(body))

@@ -1,15 +1,14 @@
-"""Server-side apply: who has set which field, and what follows from it.
+"""Server-side apply: field ownership by field managers, conflicts, and removal of fields no longer applied.
 
-Somebody applies what they care about, and nothing else. The fields that they name are theirs from then on; what they
-named before and do not name any more goes, unless it is also somebody else's; and a field of somebody else's is not
-overwritten unless they insist. ``field_set`` names fields, ``merge`` lays one object over another and takes fields
-away, ``managed_fields`` keeps the books in ``metadata.managedFields``.
+A manager applies the fields it cares about and owns them from then on. Fields that it applied before and no longer
+applies are removed unless another manager owns them too. Overwriting a field of another manager is a conflict unless
+``force`` is set. ``field_set`` represents sets of fields, ``merge`` merges the applied object and removes fields,
+``managed_fields`` reads and writes ``metadata.managedFields``.
 
-Books are kept from the first application of an object onwards: most objects are never applied, and then nobody asks
-who has set what. Whatever was there before then belongs to ``before-first-apply``, as on a real server that finds an
-object without books.
+Ownership is tracked from the first apply of an object onwards, because most objects are never applied. Fields that
+existed before belong to ``before-first-apply``, as with kube-apiserver for an object without ``managedFields``.
 """
 
-from kubesim.apply.managed_fields import APPLY, UPDATE, Application, FieldManager, FieldManagers, Updating
+from kubesim.apply.managed_fields import APPLY, UPDATE, ApplyRequest, FieldManager, FieldManagers, UpdateOwnership
 
-__all__ = ["APPLY", "UPDATE", "Application", "FieldManager", "FieldManagers", "Updating"]
+__all__ = ["APPLY", "UPDATE", "ApplyRequest", "FieldManager", "FieldManagers", "UpdateOwnership"]

@@ -1,8 +1,8 @@
 """The fields of an object as a set of paths, in the notation of ``managedFields``.
 
 A path is a tuple of steps: ``f:NAME`` into a field, ``k:{"name":"web"}`` to the item of a list with that key,
-``v:"text"`` to an item of a set. What the schema calls atomic, and every list that it says nothing about, is one field
-as a whole.
+``v:"text"`` to an item of a set. A value that the schema declares atomic, and every list without a declared list type,
+counts as a single field.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from kubesim.schema.compiled import Node
+from kubesim.schema.compiled import SchemaNode
 
 Path = tuple[str, ...]
 Paths = frozenset[Path]
@@ -21,7 +21,7 @@ Fields = dict[str, Any]
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
-SERVERS: Paths = frozenset(
+SERVER_FIELDS: Paths = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
     | {
         ("f:metadata", f"f:{name}")
@@ -31,11 +31,11 @@ SERVERS: Paths = frozenset(
         )
     }
 )  # fmt: skip
-"""What belongs to the server, or says which object is meant."""
+"""Fields that the server owns or that identify the object."""
 
 
-def is_atomic(value: Any, node: Node | None) -> bool:
-    """Whether a value is one field, with nothing in it that could be somebody else's."""
+def is_atomic(value: Any, node: SchemaNode | None) -> bool:
+    """Whether a value is a single field, with a single owner."""
     if value.__class__ is dict:
         return node is not None and node.atomic
     if value.__class__ is list:
@@ -43,8 +43,8 @@ def is_atomic(value: Any, node: Node | None) -> bool:
     return True
 
 
-def children(value: Any, node: Node | None) -> Iterator[tuple[str, Any, Node | None]]:
-    """The fields, or items, of a value that is not atomic: the step to each, what it is, and what is known of it."""
+def children(value: Any, node: SchemaNode | None) -> Iterator[tuple[str, Any, SchemaNode | None]]:
+    """The fields or items of a value that is not atomic: step, value and schema node of each."""
     if value.__class__ is dict:
         for name, part in value.items():
             yield f"f:{name}", part, node.child(name) if node else None
@@ -53,7 +53,7 @@ def children(value: Any, node: Node | None) -> Iterator[tuple[str, Any, Node | N
             yield step_to(item, node), item, node.items
 
 
-def step_to(item: Any, node: Node) -> str:
+def step_to(item: Any, node: SchemaNode) -> str:
     """The step to an item of a list: by its keys, or by its value."""
     if not node.list_keys or item.__class__ is not dict:
         return f"v:{_encode(item).decode()}"
@@ -66,12 +66,12 @@ def step_to(item: Any, node: Node) -> str:
     return f"k:{_encode(keys).decode()}"
 
 
-def named(value: Any, node: Node | None) -> Paths:
-    """The fields that somebody sets who writes this object down: its leaves, and the items of its lists."""
-    return frozenset(_named(value, node, ())) - SERVERS
+def applied_fields(value: Any, node: SchemaNode | None) -> Paths:
+    """The fields that applying this object sets: its leaves, and the items of its lists."""
+    return frozenset(_named(value, node, ())) - SERVER_FIELDS
 
 
-def _named(value: Any, node: Node | None, here: Path) -> Iterator[Path]:
+def _named(value: Any, node: SchemaNode | None, here: Path) -> Iterator[Path]:
     if is_atomic(value, node) or not value:
         yield here
         return
@@ -81,12 +81,12 @@ def _named(value: Any, node: Node | None, here: Path) -> Iterator[Path]:
         yield from _named(part, below, (*here, step))
 
 
-def changed(old: Any, new: Any, node: Node | None) -> Paths:
-    """The fields that are new in an object, or have another value."""
-    return frozenset(_changed(old, new, node, ())) - SERVERS
+def changed_fields(old: Any, new: Any, node: SchemaNode | None) -> Paths:
+    """The fields that are new or changed in an object."""
+    return frozenset(_changed(old, new, node, ())) - SERVER_FIELDS
 
 
-def _changed(old: Any, new: Any, node: Node | None, here: Path) -> Iterator[Path]:
+def _changed(old: Any, new: Any, node: SchemaNode | None, here: Path) -> Iterator[Path]:
     if old == new and old.__class__ is new.__class__:
         return
     if old.__class__ is not new.__class__ or is_atomic(new, node):
@@ -105,12 +105,12 @@ def _changed(old: Any, new: Any, node: Node | None, here: Path) -> Iterator[Path
                 yield from _changed(part.__class__(), part, below, (*here, step))
 
 
-def present(value: Any, node: Node | None) -> Paths:
-    """All paths that lead to something in an object."""
+def present_fields(value: Any, node: SchemaNode | None) -> Paths:
+    """All paths that exist in an object."""
     return frozenset(_present(value, node, ()))
 
 
-def _present(value: Any, node: Node | None, here: Path) -> Iterator[Path]:
+def _present(value: Any, node: SchemaNode | None, here: Path) -> Iterator[Path]:
     if here:
         yield here
     if not is_atomic(value, node):
@@ -119,12 +119,12 @@ def _present(value: Any, node: Node | None, here: Path) -> Iterator[Path]:
 
 
 def with_fields_above(paths: Paths) -> Paths:
-    """The paths, and the fields (not items) that they are in: who sets a field has set what it is in."""
+    """The paths and the fields (not items) that contain them: setting a field sets its parents."""
     inner = (path[:length] for path in paths for length in range(1, len(path)))
     return paths | {path for path in inner if path[-1].startswith("f:")}
 
 
-def written(paths: Iterable[Path]) -> Fields:
+def encode_fields(paths: Iterable[Path]) -> Fields:
     """A set of paths as ``fieldsV1``."""
     root: Fields = {}
     chosen = frozenset(paths)
@@ -139,7 +139,7 @@ def written(paths: Iterable[Path]) -> Fields:
     return root
 
 
-def read(fields: object) -> Paths:
+def decode_fields(fields: object) -> Paths:
     """The set of paths that ``fieldsV1`` describes."""
     return frozenset(_read(fields, ()))
 
@@ -156,8 +156,8 @@ def _read(fields: object, here: Path) -> Iterator[Path]:
             yield from _read(below, (*here, step))
 
 
-def shown(path: Path) -> str:
-    """A path as people read it: ``.spec.containers[name="web"].image``."""
+def format_path(path: Path) -> str:
+    """A path in messages: ``.spec.containers[name="web"].image``."""
     text = ""
     for step in path:
         kind, rest = step[0], step[2:]

@@ -1,36 +1,36 @@
-"""One object laid over another, and fields taken out of an object."""
+"""Merging an applied object into the stored one, and removing fields from an object."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kubesim.apply.field_set import Path, Paths, children, is_atomic, step_to
-from kubesim.schema.compiled import Node
+from kubesim.schema.compiled import SchemaNode
 
 
-def laid_over(old: Any, new: Any, node: Node | None) -> Any:
-    """``old`` with everything that ``new`` says. Neither is changed; they may share parts with the result."""
+def merge_applied(old: Any, new: Any, node: SchemaNode | None) -> Any:
+    """``old`` with the fields of ``new``. Neither is modified; they may share parts with the result."""
     if old.__class__ is not new.__class__ or is_atomic(new, node):
         return new
     if new.__class__ is dict:
         merged = dict(old)
         for name, part in new.items():
-            merged[name] = laid_over(old[name], part, node.child(name) if node else None) if name in old else part
+            merged[name] = merge_applied(old[name], part, node.child(name) if node else None) if name in old else part
         return merged
     assert node is not None  # a list about which nothing is known is atomic
     return _list_over(old, new, node)
 
 
-def _list_over(old: list[Any], new: list[Any], node: Node) -> list[Any]:
+def _list_over(old: list[Any], new: list[Any], node: SchemaNode) -> list[Any]:
     said = {step_to(item, node): item for item in new}
     merged = {step_to(item, node): item for item in old}
     for step, item in said.items():
-        merged[step] = laid_over(merged[step], item, node.items) if step in merged else item
+        merged[step] = merge_applied(merged[step], item, node.items) if step in merged else item
     return [merged[step] for step in _interleaved([step_to(item, node) for item in old], list(said))]
 
 
 def _interleaved(old: list[str], said: list[str]) -> list[str]:
-    """All steps: those that are said in their order, each of the others as soon as what stood before it has been."""
+    """All steps: applied ones in their order, each of the others right after its old predecessors."""
     result: dict[str, None] = {}
     named = set(said)
     waiting = iter(old)
@@ -45,12 +45,12 @@ def _interleaved(old: list[str], said: list[str]) -> list[str]:
     return list(dict.fromkeys([*result, *([] if other is None else [other]), *waiting]))
 
 
-def without(value: Any, paths: Paths, node: Node | None, here: Path = ()) -> Any:
+def remove_fields(value: Any, paths: Paths, node: SchemaNode | None, here: Path = ()) -> Any:
     """An object without the fields and items that these paths lead to."""
     if is_atomic(value, node) or not paths:
         return value
     kept = [
-        (step, part, without(part, paths, below, (*here, step)))
+        (step, part, remove_fields(part, paths, below, (*here, step)))
         for step, part, below in children(value, node)
         if (*here, step) not in paths
     ]

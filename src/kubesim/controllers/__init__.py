@@ -1,8 +1,8 @@
-"""What kube-controller-manager does, where people would miss it. One file answers one question.
+"""The controllers of kube-controller-manager that a test cluster needs.
 
-Each controller follows what it needs to know and keeps a list of what to look at (``workqueue``). To look at something
-means to read its newest state, decide, and write; whatever changes in between brings it back onto the list. The
-decision is a function of objects and the time, without any I/O, and can be read and tested alone.
+Each controller follows the resources it depends on and adds keys to a ``WorkQueue``. Reconciling a key means reading
+the newest state, deciding, and writing; a change in between adds the key again. Decisions are functions of objects and
+the time, without I/O, and can be read and tested alone.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def all_controllers(api: InProcessClient, clock: Clock) -> list[Coroutine[Any, Any, None]]:
-    """All controllers, each to be run until it is cancelled."""
-    # Imported here, because the verbs use decisions of some of these modules, and these use the verbs.
+    """All controllers, each to be run until cancelled."""
+    # Imported here: kubesim.api imports some of these modules, and they import kubesim.api.
     from kubesim.controllers import crd_finalizer, disruption, events, namespaces, quotas, service_accounts
     from kubesim.controllers.apps import deployments, replicasets
     from kubesim.controllers.gc import garbage_collector

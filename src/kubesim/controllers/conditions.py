@@ -1,23 +1,23 @@
-"""Conditions in a status: one entry per type, which remembers since when it has been what it is."""
+"""Conditions in a status: one entry per type, with the time of its last transition."""
 
 from __future__ import annotations
 
 from kubesim.registry.registry import Object
 
 
-def condition(status: Object, kind: str) -> Object | None:
-    """The condition of this type, if there is one."""
+def find_condition(status: Object, kind: str) -> Object | None:
+    """The condition of a type, or None."""
     return next((entry for entry in status.get("conditions") or () if entry.get("type") == kind), None)
 
 
-def is_true(status: Object, kind: str) -> bool:
-    """Whether the condition of this type is there and holds."""
-    found = condition(status, kind)
+def is_condition_true(status: Object, kind: str) -> bool:
+    """Whether a condition exists with status True."""
+    found = find_condition(status, kind)
     return found is not None and found.get("status") == "True"
 
 
 def set_condition(status: Object, new: Object, now: str) -> bool:
-    """Put a condition in its place; its transition time moves only with its status. True if anything changed."""
+    """Set a condition; its transition time changes only with its status. Returns whether anything changed."""
     entries = status.setdefault("conditions", [])
     for place, old in enumerate(entries):
         if old.get("type") == new["type"]:

@@ -1,7 +1,7 @@
-"""Which objects belong to which controller: by the uid in their owner references.
+"""Controller references: which objects belong to which owner, by the uid in their owner references.
 
-What matches an owner's selector and belongs to nobody is adopted; what no longer matches is released. Keys of owners
-are ``namespace/name/uid``: a later one of the same name is another one.
+An object that matches the selector of an owner and has no controller is adopted; one that no longer matches is
+released. Keys of owners are ``namespace/name/uid``, so that a later owner of the same name is a different one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from kubebase.label_selector import matches
 from kubesim.api.client import InProcessClient
-from kubesim.controllers.gc.garbage_collector import place
+from kubesim.controllers.gc.garbage_collector import split_key
 from kubesim.registry.registry import Object
 from kubesim.storage import Change
 
@@ -18,7 +18,7 @@ Edit = Callable[[Object], None]
 
 
 class ControllerRefs:
-    """The children of the owners of one kind; whoever keeps the owners hears from ``wake`` whom to look at."""
+    """The children of the owners of one kind; ``wake`` is called with the key of each owner to reconcile."""
 
     def __init__(
         self, api: InProcessClient, children: str, api_version: str, kind: str, wake: Callable[[str], None]
@@ -26,15 +26,15 @@ class ControllerRefs:
         self._api = api
         self._children = children
         self._kind = (api_version, kind)
-        self._mark = f'"{kind}"'.encode()
-        self._wake = wake
-        self._of: dict[str, set[str]] = {}  # uid of an owner: keys of its children
+        self._kind_in_json = f'"{kind}"'.encode()
+        self._enqueue = wake
+        self._children_by_owner: dict[str, set[str]] = {}  # uid of an owner: keys of its children
         self._selectors: dict[str, dict[str, tuple[str, Object]]] = {}  # namespace, name: uid and selector
 
-    # ---- what is heard ------------------------------------------------------------------------------------
+    # ---- watch events -------------------------------------------------------------------------------------
 
-    def take_owner(self, owner: Object, *, deleted: bool, claims_existing: bool = True) -> None:
-        """Take note of an owner."""
+    def on_owner_change(self, owner: Object, *, deleted: bool, claims_existing: bool = True) -> None:
+        """Handle a change of an owner."""
         about = owner["metadata"]
         known = self._selectors.setdefault(about["namespace"], {})
         if deleted:
@@ -43,83 +43,83 @@ class ControllerRefs:
             is_new = about["name"] not in known
             known[about["name"]] = (about["uid"], owner["spec"].get("selector") or {})
             if is_new and claims_existing:
-                self._claim_existing(about["namespace"])
-        self._wake(f"{about['namespace']}/{about['name']}/{about['uid']}")
+                self._offer_existing(about["namespace"])
+        self._enqueue(f"{about['namespace']}/{about['name']}/{about['uid']}")
 
-    def take_child(self, change: Change) -> None:
-        """Take note of a child: its owner is looked at again."""
-        if not (self._mark in change.value or self._selectors):
+    def on_child_change(self, change: Change) -> None:
+        """Handle a change of a child: its owner is reconciled."""
+        if not (self._kind_in_json in change.value or self._selectors):
             return
         child = change.object
         owner = controller_of(child)
         namespace = child["metadata"]["namespace"]
         if owner is None:
             if not change.deleted:
-                self._adoptable(change.key, child)
+                self._offer_to_owners(change.key, child)
         elif (owner["apiVersion"], owner["kind"]) == self._kind:
-            keys = self._of.setdefault(owner["uid"], set())
+            keys = self._children_by_owner.setdefault(owner["uid"], set())
             if change.deleted:
                 keys.discard(change.key)
                 if not keys:
-                    del self._of[owner["uid"]]
+                    del self._children_by_owner[owner["uid"]]
             else:
                 keys.add(change.key)
-            self._wake(f"{namespace}/{owner['name']}/{owner['uid']}")
+            self._enqueue(f"{namespace}/{owner['name']}/{owner['uid']}")
 
-    def note(self, uid: str, key: str) -> None:
-        """A child was made for this owner: it counts before it is heard of."""
-        self._of.setdefault(uid, set()).add(key)
+    def add_child(self, uid: str, key: str) -> None:
+        """Count a created child before its watch event arrives."""
+        self._children_by_owner.setdefault(uid, set()).add(key)
 
-    def _adoptable(self, key: str, child: Object) -> None:
+    def _offer_to_owners(self, key: str, child: Object) -> None:
         labels = child["metadata"].get("labels") or {}
         namespace = child["metadata"]["namespace"]
         for name, (uid, selector) in self._selectors.get(namespace, {}).items():
             if labels and selector and matches(selector, labels):
-                self.note(uid, key)
-                self._wake(f"{namespace}/{name}/{uid}")
+                self.add_child(uid, key)
+                self._enqueue(f"{namespace}/{name}/{uid}")
 
-    def _claim_existing(self, namespace: str) -> None:
+    def _offer_existing(self, namespace: str) -> None:
         for child in self._api.list(self._children, namespace):
             if controller_of(child) is None:
-                self._adoptable(f"{self._children}/{namespace}/{child['metadata']['name']}", child)
+                self._offer_to_owners(f"{self._children}/{namespace}/{child['metadata']['name']}", child)
 
-    # ---- what belongs to whom -----------------------------------------------------------------------------
+    # ---- claiming children --------------------------------------------------------------------------------
 
-    def belonging(self, uid: str) -> list[Object]:
-        """All that belongs, or may come to belong, to an owner."""
+    def children_of(self, uid: str) -> list[Object]:
+        """The children of an owner, and those that it may adopt."""
         children = []
-        for key in sorted(self._of.get(uid, ())):
-            child = self._api.read(*place(key))
+        for key in sorted(self._children_by_owner.get(uid, ())):
+            child = self._api.read(*split_key(key))
             if child is not None:
                 children.append(child)
             else:
-                self._of[uid].discard(key)
+                self._children_by_owner[uid].discard(key)
         return children
 
-    async def claimed(self, owner: Object, *, adopt: Edit, release: Edit, adopts: bool = True) -> list[Object]:
-        """What belongs to an owner, after what matches has been adopted and what no longer matches released."""
+    async def claim_children(self, owner: Object, *, adopt: Edit, release: Edit, adopts: bool = True) -> list[Object]:
+        """The children of an owner, after adopting those that match and releasing those that no longer do."""
         uid, selector = owner["metadata"]["uid"], owner["spec"].get("selector") or {}
         children = []
-        for child in self.belonging(uid):
+        for child in self.children_of(uid):
             holder = controller_of(child)
             fits = matches(selector, child["metadata"].get("labels") or {})
             if holder is not None and holder["uid"] == uid:
                 if fits:
                     children.append(child)
-                elif not is_going(owner):
+                elif not is_being_deleted(owner):
                     await self.modify(child, release)
-            elif holder is None and fits and adopts and not is_going(child) and not is_going(owner):
+            elif holder is None and fits and adopts and not is_being_deleted(child) and not is_being_deleted(owner):
                 adopted = await self.modify(child, adopt)
                 children += [adopted] if adopted else []
         return children
 
     async def modify(self, child: Object, edit: Edit) -> Object | None:
-        """Change a child, this very one; None if it is gone."""
+        """Modify a child by uid; None if it no longer exists."""
         about = child["metadata"]
         return await self._api.modify(self._children, about["namespace"], about["name"], edit, uid=about["uid"])
 
     async def delete(self, child: Object, propagation: str = "") -> None:
-        """Delete a child, this very one."""
+        """Delete a child by uid."""
         about = child["metadata"]
         await self._api.delete(
             self._children, about["namespace"], about["name"], uid=about["uid"], propagation=propagation
@@ -131,13 +131,13 @@ def controller_of(found: Object) -> Object | None:
     return next((o for o in found["metadata"].get("ownerReferences", ()) if o.get("controller")), None)
 
 
-def is_going(found: Object) -> bool:
-    """Whether somebody has asked for an object's deletion."""
+def is_being_deleted(found: Object) -> bool:
+    """Whether an object has a deletion timestamp."""
     return "deletionTimestamp" in found["metadata"]
 
 
-def owned_by(owner: Object) -> Object:
-    """The reference that makes an object the child of its controller."""
+def new_controller_ref(owner: Object) -> Object:
+    """The controller reference to an owner."""
     about = owner["metadata"]
     return {
         "apiVersion": owner["apiVersion"],
@@ -149,13 +149,13 @@ def owned_by(owner: Object) -> Object:
     }
 
 
-def adopt(child: Object, owner: Object) -> None:
-    """Make an object that belongs to nobody the child of this one."""
+def add_controller_ref(child: Object, owner: Object) -> None:
+    """Add a controller reference to an object without a controller."""
     about = child["metadata"]
-    about["ownerReferences"] = [*about.get("ownerReferences", ()), owned_by(owner)]
+    about["ownerReferences"] = [*about.get("ownerReferences", ()), new_controller_ref(owner)]
 
 
-def disown(child: Object, uid: str) -> None:
-    """Take an object from its controller."""
+def remove_controller_ref(child: Object, uid: str) -> None:
+    """Remove the reference to a controller."""
     about = child["metadata"]
     about["ownerReferences"] = [owner for owner in about.get("ownerReferences", ()) if owner["uid"] != uid]

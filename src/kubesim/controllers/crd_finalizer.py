@@ -1,43 +1,44 @@
-"""How the objects of a custom resource go when its definition is deleted.
+"""Deletion of the custom resources of a deleted CustomResourceDefinition.
 
-A definition is kept by a finalizer until none of its objects is left. They are deleted like any other: those with
-finalizers of their own keep it waiting, and its condition ``Terminating`` says so.
+A finalizer keeps the definition until none of its objects is left. They are deleted like any other object: objects
+with finalizers of their own delay the definition, and its condition ``Terminating`` reports that.
 """
 
 from __future__ import annotations
 
 import asyncio
 
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.clock import Clock, stamp
 from kubesim.controllers.conditions import set_condition
-from kubesim.controllers.gc.garbage_collector import drop_finalizer
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.gc.garbage_collector import remove_finalizer
+from kubesim.controllers.retry_policy import RETRY_POLICY
 from kubesim.registry.registry import Object
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
-AGAIN = 0.2
+RETRY_SECONDS = 0.2
 AT_ONCE = 200
 
 
 async def run(api: InProcessClient, clock: Clock) -> None:
-    """Clear away the objects of deleted definitions until cancelled."""
+    """Run the controller until cancelled."""
 
-    async def look(name: str) -> float | None:
-        return await clear(api, clock, name)
+    async def reconcile(name: str) -> float | None:
+        return await finalize_definition(api, clock, name)
 
-    work = WorkQueue(look, at_once=4)
+    work_queue = WorkQueue(reconcile, workers=4, retries=RETRY_POLICY)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(work.run())
+        tasks.create_task(work_queue.run())
         async for batch in api.follow(DEFINITIONS):
             for change in batch:
                 if "deletionTimestamp" in change.object["metadata"] and not change.deleted:
-                    work.add(change.object["metadata"]["name"])
+                    work_queue.add(change.object["metadata"]["name"])
 
 
-async def clear(api: InProcessClient, clock: Clock, name: str) -> float | None:
-    """Delete the objects of a definition that is being deleted; when there are none, let go of it."""
+async def finalize_definition(api: InProcessClient, clock: Clock, name: str) -> float | None:
+    """Delete the objects of a definition that is being deleted; when none is left, remove its finalizer."""
     definition = api.read(DEFINITIONS, "", name)
     about = definition["metadata"] if definition else {}
     if "deletionTimestamp" not in about or FINALIZER not in about.get("finalizers", ()):
@@ -45,7 +46,7 @@ async def clear(api: InProcessClient, clock: Clock, name: str) -> float | None:
     uid = about["uid"]
     left = await _delete_all(api, name) if api.registry.stored(name) else 0
     if not left:
-        await api.modify(DEFINITIONS, "", name, lambda found: drop_finalizer(found, FINALIZER), uid=uid)
+        await api.modify(DEFINITIONS, "", name, lambda found: remove_finalizer(found, FINALIZER), uid=uid)
         return None
     now = stamp(clock.now())
     text = "CustomResource deletion is in progress"
@@ -55,11 +56,11 @@ async def clear(api: InProcessClient, clock: Clock, name: str) -> float | None:
         set_condition(found.setdefault("status", {}), entry, now)
 
     await api.modify(DEFINITIONS, "", name, edit, subresource="status", uid=uid)
-    return AGAIN
+    return RETRY_SECONDS
 
 
 async def _delete_all(api: InProcessClient, resource: str) -> int:
-    """Delete what is not being deleted yet. Returns how many are left."""
+    """Delete the objects that are not being deleted yet. Returns how many are left."""
     places = [
         (found["metadata"].get("namespace", ""), found["metadata"]["name"])
         for found in api.list(resource)

@@ -1,8 +1,8 @@
-"""How many pods may be disrupted at the moment: the status of a PodDisruptionBudget, and what an eviction takes of it.
+"""The disruption controller: the status of PodDisruptionBudgets, and their accounting of evictions.
 
-A budget asks that so many of the pods it selects stay healthy. Its status says how many are and how many could go;
-an eviction takes one of these at once, and notes the pod as disrupted, so that the next eviction sees it even before
-the pod's deletion has been noticed here.
+A budget demands that a number of the pods it selects stay healthy. Its status reports how many are healthy and how many
+disruptions are allowed. An eviction takes one allowed disruption at once and records the pod as disrupted, so that the
+next eviction counts it before the controller has observed the pod's deletion.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kubebase.label_selector import matches
+from kubebase.work_queue import WorkQueue
 from kubesim.api import status as answers
 from kubesim.api.client import InProcessClient
-from kubesim.clock import Clock, moment, stamp
-from kubesim.controllers.conditions import condition, is_true, set_condition
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.clock import Clock, parse_time, stamp
+from kubesim.controllers.conditions import find_condition, is_condition_true, set_condition
+from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
 from kubesim.registry.registry import Object
 from kubesim.storage import Change
 
 BUDGETS = "poddisruptionbudgets.policy"
-FORGET_AFTER = 120.0  # seconds until a pod that was evicted and is still there counts as healthy again
-MOST_DISRUPTED = 2000
-SOON = 0.1  # seconds in which changes of pods are gathered before a budget is counted again
+DISRUPTED_POD_TIMEOUT = 120.0  # seconds until a pod that was evicted and is still there counts as healthy again
+MAX_DISRUPTED_PODS = 2000
+RECOUNT_DELAY = 0.1  # seconds in which changes of pods are gathered before a budget is counted again
 REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 
 Scale = Callable[[Object], int]
-"""How many pods a controller (an owner reference) wants. LookupError if it cannot say."""
+"""The desired replicas of a controller (an owner reference). LookupError if unknown."""
 
 
 # ---- the status -------------------------------------------------------------------------------------------
@@ -39,11 +40,11 @@ def budget_status(budget: Object, pods: Sequence[Object], scale: Scale, now: flo
     status: Object = {key: value for key, value in old.items() if key == "conditions"}
     generation = budget["metadata"].get("generation", 0)
     try:
-        expected, desired = _wanted(budget["spec"], pods, scale)
+        expected, desired = _expected_and_desired(budget["spec"], pods, scale)
     except LookupError as error:
         failed = {**old, "disruptionsAllowed": 0, "observedGeneration": old.get("observedGeneration", 0)}
         failed["conditions"] = [dict(entry) for entry in old.get("conditions", ())]
-        _judge(failed, "False", "SyncFailed", str(error.args[0]), now)
+        _set_allowed_condition(failed, "False", "SyncFailed", str(error.args[0]), now)
         return {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0, **failed}
     status["conditions"] = [dict(entry) for entry in old.get("conditions", ())]
     disrupted = _still_disrupted(old.get("disruptedPods") or {}, pods, now)
@@ -52,7 +53,7 @@ def budget_status(budget: Object, pods: Sequence[Object], scale: Scale, now: flo
         for pod in pods
         if "deletionTimestamp" not in pod["metadata"]
         and pod["metadata"]["name"] not in disrupted
-        and is_true(pod.get("status") or {}, "Ready")
+        and is_condition_true(pod.get("status") or {}, "Ready")
     )
     allowed = max(0, healthy - desired) if expected > 0 else 0
     status |= {
@@ -65,13 +66,13 @@ def budget_status(budget: Object, pods: Sequence[Object], scale: Scale, now: flo
     if disrupted:
         status["disruptedPods"] = disrupted
     if allowed:
-        _judge(status, "True", "SufficientPods", "", now)
+        _set_allowed_condition(status, "True", "SufficientPods", "", now)
     else:
-        _judge(status, "False", "InsufficientPods", "", now)
+        _set_allowed_condition(status, "False", "InsufficientPods", "", now)
     return status
 
 
-def _wanted(spec: Mapping[str, Any], pods: Sequence[Object], scale: Scale) -> tuple[int, int]:
+def _expected_and_desired(spec: Mapping[str, Any], pods: Sequence[Object], scale: Scale) -> tuple[int, int]:
     """How many pods there should be, and how many of them healthy."""
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     if isinstance(least, int):
@@ -85,11 +86,11 @@ def _wanted(spec: Mapping[str, Any], pods: Sequence[Object], scale: Scale) -> tu
             controllers[owner["uid"]] = owner
     expected = sum(scale(owner) for owner in controllers.values())
     if most is not None:
-        return expected, max(0, expected - _of(most, expected))
-    return expected, _of(least, expected)
+        return expected, max(0, expected - _resolve_amount(most, expected))
+    return expected, _resolve_amount(least, expected)
 
 
-def _of(amount: int | str | None, whole: int) -> int:
+def _resolve_amount(amount: int | str | None, whole: int) -> int:
     """A number, or a percentage of the whole, rounded up."""
     if isinstance(amount, str) and amount.endswith("%"):
         return -(-int(amount[:-1]) * whole // 100)
@@ -97,12 +98,14 @@ def _of(amount: int | str | None, whole: int) -> int:
 
 
 def _still_disrupted(disrupted: Mapping[str, str], pods: Iterable[Object], now: float) -> dict[str, str]:
-    """The pods that were evicted and are about to be deleted, without those that are or never will be."""
+    """The evicted pods whose deletion has not been observed and has not timed out."""
     waiting = {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
-    return {name: at for name, at in disrupted.items() if name in waiting and moment(at) + FORGET_AFTER >= now}
+    return {
+        name: at for name, at in disrupted.items() if name in waiting and parse_time(at) + DISRUPTED_POD_TIMEOUT >= now
+    }
 
 
-def _judge(status: Object, holds: str, reason: str, message: str, now: float) -> None:
+def _set_allowed_condition(status: Object, holds: str, reason: str, message: str, now: float) -> None:
     entry = {"type": "DisruptionAllowed", "status": holds, "reason": reason, "message": message}
     set_condition(status, entry | {"observedGeneration": status["observedGeneration"]}, stamp(now))
 
@@ -110,11 +113,13 @@ def _judge(status: Object, holds: str, reason: str, message: str, now: float) ->
 # ---- evictions --------------------------------------------------------------------------------------------
 
 
-def evict_allowed(budgets: Iterable[Object], pod: Object, now: str) -> list[tuple[Object, Callable[[Object], None]]]:
-    """Whether a pod may be evicted, or an ``ApiError``. Answers with what is to be taken from which budget.
+def status_after_eviction(
+    budgets: Iterable[Object], pod: Object, now: str
+) -> list[tuple[Object, Callable[[Object], None]]]:
+    """Check that a pod may be evicted. Returns its budgets, each with the edit that takes one disruption.
 
-    ``budgets`` are those of the pod's namespace. The edit that goes with a budget takes one disruption from its
-    newest state and refuses, too, if another eviction has just taken the last one.
+    ``budgets`` are those of the pod's namespace. The edit takes one disruption from the budget's
+    newest state, and raises too if another eviction has just taken the last one.
     """
     phase = (pod.get("status") or {}).get("phase")
     if phase in {"Pending", "Succeeded", "Failed"} or "deletionTimestamp" in pod["metadata"]:
@@ -128,21 +133,21 @@ def evict_allowed(budgets: Iterable[Object], pod: Object, now: str) -> list[tupl
         raise answers.ApiError(500, "", text)
     budget = guards[0]
     status = budget.get("status") or {}
-    if not is_true(pod.get("status") or {}, "Ready"):
+    if not is_condition_true(pod.get("status") or {}, "Ready"):
         desired = status.get("desiredHealthy", 0)
         if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
             return []
         if status.get("currentHealthy", 0) >= desired > 0:
             return []
-    _refuse_if_spent(budget)
+    _require_disruption_allowed(budget)
 
     def take(newest: Object) -> None:
-        _refuse_if_spent(newest)
+        _require_disruption_allowed(newest)
         left = newest["status"]
         left["disruptionsAllowed"] -= 1
         left.setdefault("disruptedPods", {})[pod["metadata"]["name"]] = now
         if not left["disruptionsAllowed"]:
-            _judge(left, "False", "InsufficientPods", "", moment(now))
+            _set_allowed_condition(left, "False", "InsufficientPods", "", parse_time(now))
 
     return [(budget, take)]
 
@@ -153,20 +158,20 @@ def selects(budget: Object, labels: Mapping[str, str]) -> bool:
     return selector is not None and matches(selector, labels)
 
 
-def _refuse_if_spent(budget: Object) -> None:
+def _require_disruption_allowed(budget: Object) -> None:
     name, status = budget["metadata"]["name"], budget.get("status") or {}
     allowed = status.get("disruptionsAllowed", 0)
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _refusal(f"The disruption budget {name} is still being processed by the server.", 10)
     if allowed < 0:
         raise answers.forbidden("poddisruptionbudget", "policy", name, "pdb disruptions allowed is negative")
-    if len(status.get("disruptedPods") or {}) > MOST_DISRUPTED:
+    if len(status.get("disruptedPods") or {}) > MAX_DISRUPTED_PODS:
         detail = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         raise answers.forbidden("poddisruptionbudget", "policy", name, detail)
     if allowed:
         return
     desired, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
-    judged = condition(status, "DisruptionAllowed") or {}
+    judged = find_condition(status, "DisruptionAllowed") or {}
     if judged.get("reason") == "SyncFailed" and judged.get("message"):
         why = f"does not allow evicting pods currently because it failed sync: {judged['message']}"
     elif healthy <= desired:
@@ -191,10 +196,10 @@ class DisruptionController:
         self._api = api
         self._clock = clock
         self._known: dict[str, dict[str, Object]] = {}  # by namespace and name
-        self.work = WorkQueue(self._look)
+        self.work_queue = WorkQueue(self._reconcile, workers=WORKERS, retries=RETRY_POLICY)
 
-    def take_budget(self, budget: Object, *, deleted: bool) -> None:
-        """Take note of a budget."""
+    def on_budget_change(self, budget: Object, *, deleted: bool) -> None:
+        """Handle a change of a budget."""
         namespace, name = budget["metadata"]["namespace"], budget["metadata"]["name"]
         known = self._known.setdefault(namespace, {})
         if deleted:
@@ -203,17 +208,17 @@ class DisruptionController:
                 del self._known[namespace]
         else:
             known[name] = budget
-            self.work.add(f"{namespace}/{name}")
+            self.work_queue.add(f"{namespace}/{name}")
 
-    def take_pod(self, change: Change) -> None:
+    def on_pod_change(self, change: Change) -> None:
         """Look again at the budgets that select a pod, or did before it changed; soon, and once for many pods."""
         namespace = change.key.split("/")[1]
         for name, budget in self._known.get(namespace, {}).items():
             states = [state for state in (change.object, change.old) if state]
             if any(selects(budget, state["metadata"].get("labels") or {}) for state in states):
-                self.work.add_later(f"{namespace}/{name}", SOON)
+                self.work_queue.add_later(f"{namespace}/{name}", RECOUNT_DELAY)
 
-    async def _look(self, key: str) -> float | None:
+    async def _reconcile(self, key: str) -> float | None:
         namespace, name = key.split("/")
         found = self._api.read(BUDGETS, namespace, name)
         if found is None:
@@ -225,7 +230,7 @@ class DisruptionController:
 
         written = await self._api.modify(BUDGETS, namespace, name, edit, subresource="status")
         waiting = (written or {}).get("status", {}).get("disruptedPods")
-        return FORGET_AFTER + 1 if waiting else None
+        return DISRUPTED_POD_TIMEOUT + 1 if waiting else None
 
     def _scale(self, namespace: str) -> Scale:
         def scale(owner: Object) -> int:
@@ -246,14 +251,14 @@ async def run(api: InProcessClient, clock: Clock) -> None:
     async def follow_budgets() -> None:
         async for batch in api.follow(BUDGETS):
             for change in batch:
-                budgets.take_budget(change.object, deleted=change.deleted)
+                budgets.on_budget_change(change.object, deleted=change.deleted)
 
     async def follow_pods() -> None:
         async for batch in api.follow("pods"):
             for change in batch:
-                budgets.take_pod(change)
+                budgets.on_pod_change(change)
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(budgets.work.run())
+        tasks.create_task(budgets.work_queue.run())
         tasks.create_task(follow_budgets())
         tasks.create_task(follow_pods())

@@ -1,6 +1,6 @@
-"""Events: what controllers and nodes did to an object and why, for people who look at it.
+"""The event recorder of controllers and kubelets, and the expiry of events.
 
-The same event again raises the count of the first. Events are kept for an hour.
+A repeated event raises the count of the first. Events are kept for an hour.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections import OrderedDict
 
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
-from kubesim.clock import Clock, moment, stamp
+from kubesim.clock import Clock, parse_time, stamp
 from kubesim.registry.registry import Object
 
-KEPT = 3600.0
-SWEEP = 60.0
-REMEMBERED = 1000
+EVENT_TTL_SECONDS = 3600.0
+SWEEP_SECONDS = 60.0
+MAX_REMEMBERED = 1000
 AT_ONCE = 200
 
 
@@ -29,11 +29,11 @@ class EventRecorder:
         self._recent: OrderedDict[tuple[str, str, str], tuple[str, str]] = OrderedDict()
         self._number = 0
 
-    async def note(self, about: Object, reason: str, message: str, *, host: str = "") -> None:
+    async def record_normal(self, about: Object, reason: str, message: str, *, host: str = "") -> None:
         """Something happened as it should."""
         await self._write(about, "Normal", reason, message, host)
 
-    async def warn(self, about: Object, reason: str, message: str, *, host: str = "") -> None:
+    async def record_warning(self, about: Object, reason: str, message: str, *, host: str = "") -> None:
         """Something happened that should not."""
         await self._write(about, "Warning", reason, message, host)
 
@@ -41,17 +41,17 @@ class EventRecorder:
         now = self._clock.now()
         key = (about["metadata"]["uid"], reason, message)
         try:
-            if key in self._recent and await self._repeat(key, stamp(now)):
+            if key in self._recent and await self._count_again(key, stamp(now)):
                 return
             event = self._new(about, kind, reason, message, host, now)
             self._recent[key] = (event["metadata"]["namespace"], event["metadata"]["name"])
-            if len(self._recent) > REMEMBERED:
+            if len(self._recent) > MAX_REMEMBERED:
                 self._recent.popitem(last=False)
             await self._api.create("events", event["metadata"]["namespace"], event)
         except ApiError:
-            self._recent.pop(key, None)  # a namespace that is going takes no events, and nobody would read them
+            self._recent.pop(key, None)  # a namespace that is being deleted accepts no events
 
-    async def _repeat(self, key: tuple[str, str, str], now: str) -> bool:
+    async def _count_again(self, key: tuple[str, str, str], now: str) -> bool:
         def edit(event: Object) -> None:
             event["count"] = event.get("count", 1) + 1
             event["lastTimestamp"] = now
@@ -86,24 +86,24 @@ class EventRecorder:
         }
 
 
-def is_stale(event: Object, now: float) -> bool:
-    """Whether an event is older than an hour. One whose times nobody can read counts from when it was made."""
+def is_expired(event: Object, now: float) -> bool:
+    """Whether an event is older than an hour; without valid times, its creation counts."""
     about = event["metadata"]["creationTimestamp"]
     last = event.get("lastTimestamp") or event.get("eventTime") or about
     try:
-        return moment(last) + KEPT < now
+        return parse_time(last) + EVENT_TTL_SECONDS < now
     except (ValueError, OverflowError):
-        return moment(about) + KEPT < now
+        return parse_time(about) + EVENT_TTL_SECONDS < now
 
 
 async def run(api: InProcessClient, clock: Clock) -> None:
     """Sweep old events away until cancelled."""
     while True:
         now = clock.now()
-        stale = [event["metadata"] for event in api.list("events") if is_stale(event, now)]
+        stale = [event["metadata"] for event in api.list("events") if is_expired(event, now)]
         for start in range(0, len(stale), AT_ONCE):
             batch = stale[start : start + AT_ONCE]
-            # What cannot be deleted now is looked at again by the next sweep.
+            # The next sweep retries failed deletions.
             work = (api.delete("events", about["namespace"], about["name"]) for about in batch)
             await asyncio.gather(*work, return_exceptions=True)
-        await asyncio.sleep(SWEEP)
+        await asyncio.sleep(SWEEP_SECONDS)

@@ -1,8 +1,8 @@
-"""How a namespace that is being deleted becomes empty, and then goes.
+"""The namespace controller: deletes the content of a namespace that is being deleted, then the namespace.
 
-Everything in it is deleted, whatever its kind, as anybody could delete it: pods get their grace and finalizers are
-waited for. Until nothing is left the conditions of the namespace say what is, and what holds it. Then the namespace
-loses the finalizer ``kubernetes`` of its spec, and with it its existence.
+Objects of every kind are deleted as a client would delete them: pods get their grace period, and finalizers are waited
+for. Meanwhile the conditions of the namespace report the remaining content and what delays it. When the namespace is
+empty, the finalizer ``kubernetes`` is removed from its spec, which removes the namespace.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
 from kubesim.clock import Clock, stamp
 from kubesim.controllers.conditions import set_condition
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.retry_policy import RETRY_POLICY
 from kubesim.registry.registry import Object, Resource
 
 FINALIZER = "kubernetes"
@@ -25,7 +26,7 @@ AT_ONCE = 200
 
 
 @dataclass(slots=True)
-class Rest:
+class RemainingContent:
     """What is left in a namespace: how many of each resource, held by which finalizers, and what went wrong."""
 
     resources: Counter[str] = field(default_factory=Counter)
@@ -39,7 +40,7 @@ class Rest:
             self.finalizers.update(found["metadata"].get("finalizers", ()))
 
 
-def conditions(rest: Rest) -> Iterator[Object]:
+def deletion_conditions(rest: RemainingContent) -> Iterator[Object]:
     """The conditions of a namespace in which this is left."""
     yield _condition(
         "NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"
@@ -82,14 +83,14 @@ class NamespaceController:
         self._api = api
         self._clock = clock
         self._waited: dict[str, float] = {}
-        self.work = WorkQueue(self._look, at_once=8)
+        self.work_queue = WorkQueue(self._reconcile, workers=8, retries=RETRY_POLICY)
 
-    async def _look(self, name: str) -> float | None:
+    async def _reconcile(self, name: str) -> float | None:
         namespace = self._api.read("namespaces", "", name)
         if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
             self._waited.pop(name, None)
             return None
-        rest = await self._empty(name)
+        rest = await self._delete_content(name)
         uid = namespace["metadata"]["uid"]
         if not rest.resources and not rest.errors:
             await self._api.modify("namespaces", "", name, _finalize, subresource="finalize", uid=uid)
@@ -97,16 +98,16 @@ class NamespaceController:
         now = stamp(self._clock.now())
 
         def edit(found: Object) -> None:
-            for entry in conditions(rest):
+            for entry in deletion_conditions(rest):
                 set_condition(found.setdefault("status", {}), entry, now)
 
         await self._api.modify("namespaces", "", name, edit, subresource="status", uid=uid)
         wait = self._waited[name] = min(LATEST, 2 * self._waited.get(name, SOONEST / 2))
         return wait
 
-    async def _empty(self, namespace: str) -> Rest:
+    async def _delete_content(self, namespace: str) -> RemainingContent:
         """Delete everything that is not being deleted yet. Returns what is left."""
-        rest = Rest()
+        rest = RemainingContent()
         kinds = {r.qualified: r for r in self._api.registry if r.namespaced and "delete" in r.verbs}
         # Pods first: they take longest. Events last, so that those which the others cause go too.
         for resource in sorted(kinds.values(), key=lambda r: (r.kind == "Event", r.kind != "Pod", r.qualified)):
@@ -141,8 +142,8 @@ async def run(api: InProcessClient, clock: Clock) -> None:
     """Empty namespaces until cancelled."""
     namespaces = NamespaceController(api, clock)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(namespaces.work.run())
+        tasks.create_task(namespaces.work_queue.run())
         async for batch in api.follow("namespaces"):
             for change in batch:
                 if "deletionTimestamp" in change.object["metadata"] and not change.deleted:
-                    namespaces.work.add(change.object["metadata"]["name"])
+                    namespaces.work_queue.add(change.object["metadata"]["name"])

@@ -1,17 +1,18 @@
-"""The status of a quota: what it allows, and what is used of it.
+"""The quota controller: writes the status of ResourceQuotas.
 
-What is used is known at any moment to the ledger by which new objects are judged; here it is only written down. While
-one status is on its way to the disk what changes meanwhile is left for the next, so a burst of pods costs a few
-writes. Whoever else writes a status is corrected.
+The quota ledger, which admits new objects, always knows the usage; this controller only writes it to the status.
+Changes during one write are combined in the next, so a burst of pods costs a few writes. A status that a client has
+written is corrected.
 """
 
 from __future__ import annotations
 
 import asyncio
 
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.api.quota_ledger import QUOTAS
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
 from kubesim.registry.registry import Object
 
 
@@ -22,19 +23,19 @@ async def run(api: InProcessClient) -> None:
     def edit(newest: Object) -> None:
         newest["status"] = ledger.status(newest)
 
-    async def look(key: str) -> None:
+    async def reconcile(key: str) -> None:
         namespace, name = key.split("/")
         await api.modify(QUOTAS, namespace, name, edit, subresource="status")
 
-    work = WorkQueue(look)
-    ledger.moved = work.add
+    work_queue = WorkQueue(reconcile, workers=WORKERS, retries=RETRY_POLICY)
+    ledger.moved = work_queue.add
 
     async def follow_quotas() -> None:
         async for batch in api.follow(QUOTAS):
             for change in batch:
                 if not change.deleted:
-                    work.add(change.key.removeprefix(f"{QUOTAS}/"))
+                    work_queue.add(change.key.removeprefix(f"{QUOTAS}/"))
 
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(work.run())
+        tasks.create_task(work_queue.run())
         tasks.create_task(follow_quotas())

@@ -1,5 +1,5 @@
 """HTTP: from bytes on a socket to a call of ``kubesim.api``, and back.
 
-``listen`` accepts connections, ``connection`` reads requests, ``handler`` dispatches them, ``content_negotiation``
-decodes bodies and encodes answers, ``auth`` and ``tls`` decide who may connect.
+``listen`` accepts connections, ``connection`` parses requests, ``handler`` dispatches them, ``content_negotiation``
+decodes bodies and encodes responses, ``auth`` and ``tls`` set up authentication and TLS.
 """

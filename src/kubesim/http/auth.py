@@ -1,8 +1,9 @@
-"""Who may come in: the token that clients present, TLS, and the authority that they trust.
+"""Authentication: the bearer token of clients, TLS, and the certificate authority that clients trust.
 
-On loopback nobody needs any of it: whoever reaches the port is on this machine. A token brings TLS with it, because
-clients send none over plain HTTP; and TLS brings a token, because without one kubectl asks for a user name. What had
-to be made is kept beside the data, so that a kubeconfig goes on to work after a restart; without data it is new.
+On the loopback interface none of it is needed, because only processes of this machine reach the port. A token implies
+TLS, because clients send no token over plain HTTP; TLS implies a token, because kubectl otherwise asks for a user name.
+Generated tokens and certificates are kept in the data directory, so that a kubeconfig stays valid after a restart;
+without a data directory they are new at each start.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubebase.field_error import FieldError
+from kubesim.identity import ServerIdentity
 from kubesim.private_file import write_private
 
 if TYPE_CHECKING:
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 TOKEN, TLS = "token", "tls"  # in the data directory
 
 
-class Tls(NamedTuple):
-    """What the server speaks TLS with, and whom clients trust."""
+class TlsSetup(NamedTuple):
+    """The TLS context of the server, and the authority that clients trust."""
 
     context: ssl.SSLContext
     authority: bytes
@@ -36,12 +38,12 @@ def is_loopback(host: str) -> bool:
 
 
 def needs_tls(host: str, token: str) -> bool:
-    """Whether to speak TLS though nobody brought a certificate along."""
+    """Whether TLS is needed even without a given certificate."""
     return bool(token) or not is_loopback(host)
 
 
-def own_tls(certificate: Path, key: Path) -> Tls:
-    """TLS with a certificate that somebody brought along; it vouches for itself."""
+def load_tls(certificate: Path, key: Path) -> TlsSetup:
+    """TLS with a given certificate, which clients trust directly."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -50,32 +52,32 @@ def own_tls(certificate: Path, key: Path) -> Tls:
     except ssl.SSLError:
         raise FieldError(f"--tls-cert {certificate}", "is not a certificate in PEM") from None
     try:
-        context.load_cert_chain(certificate, key, password="")  # else an encrypted key is asked about on the terminal
+        context.load_cert_chain(certificate, key, password="")  # otherwise OpenSSL prompts for the password of a key
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             problem = f"does not belong to the certificate in {certificate}"
         else:
             problem = "is not an unencrypted private key in PEM"
         raise FieldError(f"--tls-key {key}", problem) from None
-    return Tls(context, certificate.read_bytes())
+    return TlsSetup(context, certificate.read_bytes())
 
 
-def made_tls(host: str, data: Path | None) -> Tls:
-    """TLS with certificates of our own making, for this host."""
+def generate_tls(host: str, data: Path | None, identity: ServerIdentity) -> TlsSetup:
+    """TLS with a generated certificate for this host."""
     from tempfile import TemporaryDirectory
 
-    from kubesim.http.tls import certificates
+    from kubesim.http.tls import load_or_issue_certificates
 
     if data is None:
         with TemporaryDirectory(prefix="kubesim-tls-") as folder:  # OpenSSL reads files only
-            made = certificates(Path(folder), host)
-            return Tls(made.context(), made.authority.read_bytes())
-    made = certificates(data / TLS, host)
-    return Tls(made.context(), made.authority.read_bytes())
+            made = load_or_issue_certificates(Path(folder), host, identity.name)
+            return TlsSetup(made.context(), made.authority.read_bytes())
+    made = load_or_issue_certificates(data / TLS, host, identity.name)
+    return TlsSetup(made.context(), made.authority.read_bytes())
 
 
-def made_token(data: Path | None) -> str:
-    """A token of our own making: the one that is kept beside the data, if there is one."""
+def load_or_create_token(data: Path | None) -> str:
+    """The token in the data directory, or a new one."""
     kept = data / TOKEN if data else None
     if kept and kept.exists() and (token := kept.read_text().strip()):
         return token

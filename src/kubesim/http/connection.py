@@ -1,11 +1,11 @@
-"""HTTP/1.1 on a socket: requests come in, each is answered before the next one begins.
+"""HTTP/1.1 on a socket: each request is answered before the next one is handled.
 
-Parsing is httptools' (llhttp); here is what stands between it and a handler: how much a client may send, who waits
-for whom, and when a connection ends. A request is handed over whole, an answer goes out whole, except for watches,
-which are streams of chunks: they wait when the client reads more slowly than things happen.
+httptools (llhttp) parses. This module adds limits on requests, flow control, and the end of connections. A request is
+handed over complete and a response is sent complete, except for watches: they are streams of chunks, which wait when
+the client reads more slowly than changes arrive.
 
-Why not a web framework: this process is small and its requests are many. A quarter of the memory and most of the time
-of a request would be the framework's.
+Why not a web framework: this process is small and its requests are many. A framework would take a quarter of the memory
+and most of the time of a request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_HEADER_BYTES = 64 * 1024
 HIGH_WATER = 256 * 1024  # bytes that wait for a client before a stream does
 LARGE = 64 * 1024
 WAITING = 8  # requests that a client may send ahead of their answers
-LINGER_SECONDS = 0.5  # how long a client that was refused may go on sending: cut off at once, it would miss the answer
+LINGER_SECONDS = 0.5  # how long a rejected client may continue sending, lest a reset discards the response
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Request:
     raw_query: str = ""
     headers: dict[str, str] = field(default_factory=dict)  # names in lower case
     body: bytes = b""
-    fault: int = 0  # the status code to refuse it with, before anybody looks at it
+    fault: int = 0  # the status code with which it is rejected unread
     modern: bool = True  # HTTP/1.1, so it knows chunks
 
     def header(self, name: str) -> str:
@@ -60,8 +60,8 @@ class Request:
 
 
 @dataclass(slots=True)
-class Answer:
-    """What goes back: a body, or chunks as they come."""
+class Response:
+    """A response: a body, or a stream of chunks."""
 
     body: bytes = b""
     status: int = 200
@@ -71,7 +71,7 @@ class Answer:
     stream: AsyncIterator[bytes] | None = None
 
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Connection(asyncio.Protocol):
@@ -102,14 +102,14 @@ class Connection(asyncio.Protocol):
     # ---- the socket ---------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client came."""
+        """A client connected."""
         assert isinstance(transport, asyncio.Transport)
         transport.set_write_buffer_limits(high=HIGH_WATER)
         self._transport = transport
         self._everyone.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client went. A write that is under way goes on; nobody is left to read a stream."""
+        """The client disconnected. A pending write continues; a stream ends."""
         self._closing = True
         self._everyone.discard(self)
         self._waiting.clear()
@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
         self._paused = None
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes came."""
+        """Bytes arrived."""
         if self._closing or self._deaf:
             return
         self._progress = False
@@ -144,7 +144,7 @@ class Connection(asyncio.Protocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def eof_received(self) -> bool:
-        """The client has said everything. It still gets its answers, but nobody waits for a stream any more."""
+        """The client sent EOF. It still gets its responses, but streams end."""
         self._deaf = True
         self._last()
         half_open = self._transport is not None and self._transport.get_extra_info("sslcontext") is None
@@ -166,7 +166,7 @@ class Connection(asyncio.Protocol):
         self._count_head(len(url), HTTPStatus.REQUEST_URI_TOO_LONG)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer, which nobody reads."""
+        """A header, or a trailer, which is ignored."""
         self._progress = True
         if self._heading:
             self._request.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
@@ -187,10 +187,10 @@ class Connection(asyncio.Protocol):
                 self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             else:
                 self._expected = True
-                self._encourage()
+                self._send_continue()
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body. What is too much is not kept, but read to its end, so that the refusal arrives."""
+        """A piece of the body. A body that is too large is discarded but read to its end: the client gets the error."""
         self._progress = True
         self._size += len(body)
         if self._size > self._most_body:
@@ -210,9 +210,9 @@ class Connection(asyncio.Protocol):
         request.path = path.partition("#")[0]
         request.body = b"".join(self._parts) if len(self._parts) != 1 else self._parts[0]
         self._expected = False
-        self._take(request, stays=request.modern and self._parser.should_keep_alive())
+        self._enqueue_request(request, stays=request.modern and self._parser.should_keep_alive())
 
-    def _take(self, request: Request, *, stays: bool) -> None:
+    def _enqueue_request(self, request: Request, *, stays: bool) -> None:
         """Answer a request when those before it are."""
         self._waiting.append((request, stays))
         if self._task is None:
@@ -226,7 +226,7 @@ class Connection(asyncio.Protocol):
             self._waiting[-1] = (self._waiting[-1][0], False)
 
     def _stay_with_http(self) -> None:
-        """Answer a request that wants another protocol in ours. Its body is not read, so it may have none."""
+        """Answer a protocol upgrade in HTTP/1.1. Its body is not read, so it must have none."""
         self._deaf = True
         self._last()
         request = self._waiting[-1][0]
@@ -242,10 +242,10 @@ class Connection(asyncio.Protocol):
         """Answer something that is no request, when those before it are answered, and hang up."""
         if not self._deaf:
             self._deaf = True
-            self._take(Request(fault=fault.value), stays=False)
+            self._enqueue_request(Request(fault=fault.value), stays=False)
 
-    def _encourage(self) -> None:
-        """Tell a client that waits for it to send its body, unless that would come in the middle of an answer."""
+    def _send_continue(self) -> None:
+        """Send 100 Continue to a client that waits for it, unless a response is being sent."""
         if self._expected and self._task is None and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self._expected = False
@@ -280,10 +280,10 @@ class Connection(asyncio.Protocol):
             self._end()
         finally:
             self._task = None
-            self._encourage()
+            self._send_continue()
 
-    def _send(self, answer: Answer, *, head_only: bool, stays: bool) -> None:
-        assert self._transport is not None  # the caller has looked
+    def _send(self, answer: Response, *, head_only: bool, stays: bool) -> None:
+        assert self._transport is not None  # checked by the caller
         head = _head(answer, stays=stays) + b"Content-Length: %d\r\n\r\n" % len(answer.body)
         if head_only:
             self._transport.write(head)
@@ -293,9 +293,9 @@ class Connection(asyncio.Protocol):
             self._transport.write(head)
             self._transport.write(answer.body)
 
-    async def _send_stream(self, answer: Answer, request: Request, *, stays: bool) -> None:
-        """Write chunks as they come, each after the client has taken most of those before it."""
-        assert self._transport is not None and answer.stream is not None  # the caller has looked
+    async def _send_stream(self, answer: Response, request: Request, *, stays: bool) -> None:
+        """Write chunks as they arrive, each after the client has read most of the previous ones."""
+        assert self._transport is not None and answer.stream is not None  # checked by the caller
         framing = b"Transfer-Encoding: chunked\r\n\r\n" if request.modern else b"\r\n"
         self._transport.write(_head(answer, stays=stays) + framing)
         self._streaming = True
@@ -317,7 +317,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(b"0\r\n\r\n")
 
     def _linger(self) -> None:
-        """Hang up. A client that is still sending would lose the answer to a reset, so it is heard for a moment."""
+        """Close the connection. First read from a client that still sends, lest a reset discards the response."""
         if self._closing or self._transport is None or not self._transport.can_write_eof():
             self._end()
         else:
@@ -354,8 +354,8 @@ async def _close(stream: AsyncIterator[bytes]) -> None:
 _heads: dict[tuple[int, str, bool], bytes] = {}
 
 
-def _head(answer: Answer, *, stays: bool) -> bytes:
-    """Status line and headers; those that are always the same are made once."""
+def _head(answer: Response, *, stays: bool) -> bytes:
+    """Status line and headers; constant ones are built once."""
     kind = (answer.status, answer.content_type, stays)
     head = _heads.get(kind)
     if head is None:
@@ -380,7 +380,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 @lru_cache(maxsize=1)
 def _second(seconds: int) -> str:
-    """A second as HTTP writes it (RFC 9110), in English whatever the locale."""
+    """A time in HTTP format (RFC 9110), independent of the locale."""
     at = time.gmtime(seconds)
     day = f"{_DAYS[at.tm_wday]}, {at.tm_mday:02} {_MONTHS[at.tm_mon - 1]} {at.tm_year}"
     return f"{day} {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT"

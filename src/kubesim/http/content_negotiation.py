@@ -1,8 +1,8 @@
-"""In which form an answer goes out: what the client accepts, and objects written that way.
+"""Content negotiation: decoding of request bodies, and encoding of responses in the format that the client accepts.
 
-JSON is what is stored, so an object or a list of them goes out as the bytes on disk, joined. Everything else
-(tables for people, metadata alone, YAML) is made from the decoded objects. Protobuf is read and not written: clients
-that send it take JSON for an answer.
+Objects are stored as JSON, so an object or a list is sent as the stored bytes, joined. Every other format (tables,
+metadata only, YAML) is built from decoded objects. Protobuf is decoded but never sent: clients that send it accept JSON
+responses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 
 from kubesim.api import status
 from kubesim.api.field_errors import invalid
-from kubesim.api.get_list import Listing
+from kubesim.api.get_list import ListResult
 from kubesim.registry.registry import Object, Resource
 from kubesim.schema import DEEPEST, deeper
 from kubesim.storage import Record
@@ -34,7 +34,7 @@ decode = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class ResponseFormat:
     """A media type, and as what an object is shown: as itself, as a row of a table, or only its metadata."""
 
     media: str = JSON
@@ -42,12 +42,12 @@ class Format:
     version: str = "v1"
 
 
-PLAIN = Format()
+PLAIN = ResponseFormat()
 
 
 @lru_cache(maxsize=256)
-def accepted(header: str, *, listing: bool = False) -> Format:
-    """The first form in an Accept header that is spoken here."""
+def negotiate_format(header: str, *, listing: bool = False) -> ResponseFormat:
+    """The first supported format in an Accept header."""
     if not header:
         return PLAIN
     for part in header.split(","):
@@ -58,34 +58,34 @@ def accepted(header: str, *, listing: bool = False) -> Format:
             continue
         shown_as = params.get("as", "")
         if not shown_as:
-            return Format(found)
+            return ResponseFormat(found)
         if params.get("g") == "meta.k8s.io" and params.get("v") in {"v1", "v1beta1"}:
             if shown_as == "Table":
-                return Format(found, shown_as, params["v"])
+                return ResponseFormat(found, shown_as, params["v"])
             if shown_as == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
-                return Format(found, "PartialObjectMetadata", params["v"])
+                return ResponseFormat(found, "PartialObjectMetadata", params["v"])
     raise status.not_acceptable(OFFERED)
 
 
-def serialised(found: Any, form: Format) -> bytes:
-    """A document in the media type of an answer."""
+def encode_document(found: Any, form: ResponseFormat) -> bytes:
+    """A document in the media type of a response."""
     if form.media == YAML:
         from kubesim.http import yaml_bodies
 
-        return yaml_bodies.written(found)
+        return yaml_bodies.encode_yaml(found)
     return encode(found)
 
 
-def one(resource: Resource, record: Record, form: Format, include: str = "") -> bytes:
+def encode_object(resource: Resource, record: Record, form: ResponseFormat, include: str = "") -> bytes:
     """One object."""
-    if verbatim(resource, record.value, form):
+    if is_stored_form(resource, record.value, form):
         return record.value
     found = as_served(resource, decode(record.value))
-    return serialised(shown(resource, found, form, include), form)
+    return encode_document(object_in_format(resource, found, form, include), form)
 
 
-def shown(resource: Resource, found: Object, form: Format, include: str = "") -> Object:
-    """One object as the client wants to see it."""
+def object_in_format(resource: Resource, found: Object, form: ResponseFormat, include: str = "") -> Object:
+    """An object in the format that the client requested."""
     if form.shown_as == "Table":
         about = {"resourceVersion": found["metadata"].get("resourceVersion", "")}
         return _table(resource, [found], about, form, include)
@@ -94,31 +94,31 @@ def shown(resource: Resource, found: Object, form: Format, include: str = "") ->
     return found
 
 
-def many(resource: Resource, listing: Listing, form: Format, include: str = "") -> bytes:
+def encode_list(resource: Resource, listing: ListResult, form: ResponseFormat, include: str = "") -> bytes:
     """A list of objects."""
     records = listing.records
-    if form == PLAIN and all(verbatim(resource, record.value, form) for record in records):
+    if form == PLAIN and all(is_stored_form(resource, record.value, form) for record in records):
         head = encode({"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": listing.metadata})
         return b'%b,"items":[%b]}' % (head[:-1], b",".join([record.value for record in records]))
     objects = [as_served(resource, decode(record.value)) for record in records]
     if form.shown_as == "Table":
-        return serialised(_table(resource, objects, listing.metadata, form, include), form)
+        return encode_document(_table(resource, objects, listing.metadata, form, include), form)
     if form.shown_as:
         kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
         items = [partial(found, form) for found in objects]
     else:
         kind, version, items = resource.list_kind, resource.api_version, objects
     whole = {"kind": kind, "apiVersion": version, "metadata": listing.metadata, "items": items}
-    return serialised(whole, form)
+    return encode_document(whole, form)
 
 
 def as_served(resource: Resource, found: Object) -> Object:
-    """An object in the version in which it is asked for; versions differ in name only."""
+    """An object in the requested version; versions differ in name only."""
     found["apiVersion"] = resource.api_version
     return found
 
 
-def partial(found: Object, form: Format) -> Object:
+def partial(found: Object, form: ResponseFormat) -> Object:
     """An object's metadata alone."""
     return {
         "kind": "PartialObjectMetadata",
@@ -127,12 +127,12 @@ def partial(found: Object, form: Format) -> Object:
     }
 
 
-def verbatim(resource: Resource, value: bytes, form: Format) -> bool:
-    """Whether a stored value can go out as it is. Custom resources may be stored in another version."""
+def is_stored_form(resource: Resource, value: bytes, form: ResponseFormat) -> bool:
+    """Whether a stored value can be sent as it is. Custom resources may be stored in another version."""
     return form == PLAIN and (not resource.custom or b'"apiVersion":"%b"' % resource.api_version.encode() in value)
 
 
-def _table(resource: Resource, objects: Sequence[Object], about: Object, form: Format, include: str) -> Object:
+def _table(resource: Resource, objects: Sequence[Object], about: Object, form: ResponseFormat, include: str) -> Object:
     if include not in {"", "None", "Metadata", "Object"}:
         problem = invalid("includeObject", include, "must be 'Metadata', 'Object', 'None', or empty")
         raise status.bad_request(f"Unable to convert to Table as requested: {problem}")
@@ -144,8 +144,8 @@ def _table(resource: Resource, objects: Sequence[Object], about: Object, form: F
 # ---- what comes in ----------------------------------------------------------------------------------------
 
 
-def body(content: bytes, content_type: str) -> Any:
-    """The document in a request's body; None if it is empty."""
+def decode_body(content: bytes, content_type: str) -> Any:
+    """The decoded request body; None if it is empty."""
     if not content:
         return None
     media = content_type.split(";", 1)[0].strip().lower()
@@ -162,17 +162,17 @@ def body(content: bytes, content_type: str) -> Any:
 
 
 def read_json(content: bytes) -> Any:
-    """A JSON document, or the answer to a broken one."""
+    """Decode a JSON document. Raises ``ApiError`` if it is malformed."""
     try:
-        return bounded(parse(content), content)
+        return require_depth(parse(content), content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     except RecursionError:
-        raise too_deep() from None
+        raise too_deep_error() from None
 
 
 def duplicate_fields(content: bytes) -> list[str]:
-    """The paths of fields that a JSON object has twice. Readers take the last; who wrote it should know."""
+    """The paths of duplicate fields in a JSON document. Decoders take the last; clients get a warning."""
     twice = False
 
     def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -183,16 +183,16 @@ def duplicate_fields(content: bytes) -> list[str]:
 
     try:
         json.loads(content, object_pairs_hook=look)
-        return list(_doubled(json.loads(content, object_pairs_hook=_Pairs), "")) if twice else []
+        return list(_duplicate_paths(json.loads(content, object_pairs_hook=_Pairs), "")) if twice else []
     except (ValueError, RecursionError):
-        return []  # whoever reads it for its content says what is wrong
+        return []  # decoding the content reports the error
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object as it is written, nothing taken for the same."""
+    """A JSON object as a list of pairs, with duplicates."""
 
 
-def _doubled(found: Any, path: str) -> Iterator[str]:
+def _duplicate_paths(found: Any, path: str) -> Iterator[str]:
     if isinstance(found, _Pairs):
         seen: set[str] = set()
         for key, value in found:
@@ -200,26 +200,26 @@ def _doubled(found: Any, path: str) -> Iterator[str]:
             if key in seen:
                 yield where
             seen.add(key)
-            yield from _doubled(value, where)
+            yield from _duplicate_paths(value, where)
     elif isinstance(found, list):
         for index, value in enumerate(found):
-            yield from _doubled(value, f"{path}[{index}]")
+            yield from _duplicate_paths(value, f"{path}[{index}]")
 
 
-def bounded(found: Any, content: bytes) -> Any:
-    """A document that everything here can walk through. The bytes tell at once that nearly all of them are."""
+def require_depth(found: Any, content: bytes) -> Any:
+    """Reject a document that is nested too deeply. Counting brackets clears nearly all documents quickly."""
     if content.count(b"{") + content.count(b"[") > DEEPEST and deeper(found):
-        raise too_deep()
+        raise too_deep_error()
     return found
 
 
-def too_deep() -> status.ApiError:
-    """The answer to a document that is nested too deeply."""
+def too_deep_error() -> status.ApiError:
+    """The error for a document that is nested too deeply."""
     return status.bad_request(f"couldn't get version/kind; json parse error: exceeded max depth of {DEEPEST}")
 
 
 def _number(text: str) -> int | float:
-    """Kubernetes knows ``1.0`` and ``1e3`` as whole numbers."""
+    """Kubernetes treats ``1.0`` and ``1e3`` as integers."""
     value = float(text)
     if isinf(value):
         raise ValueError(f"number {text[:40]} is out of range")
@@ -230,7 +230,7 @@ parse = msgspec.json.Decoder(float_hook=_number).decode
 
 
 def read_yaml(content: bytes) -> Any:
-    """A YAML document, or the answer to a broken one."""
+    """Decode a YAML document. Raises ``ApiError`` if it is malformed."""
     from kubesim.http import yaml_bodies
 
-    return yaml_bodies.read(content)
+    return yaml_bodies.decode_yaml(content)

@@ -1,7 +1,7 @@
-"""From a request to its answer: who asks, for what, by which verb, in which form.
+"""The request handler: authenticates a request, finds verb and target, and builds the response.
 
-Whoever asks is known by a bearer token, where one is required. Every refusal is a Status; a mistake of ours is one
-too (500, and a line in the log), never a traceback on the wire.
+A bearer token authenticates clients where one is required. Every error is a Status, including internal errors (500, and
+an entry in the log); no traceback is ever sent.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from http import HTTPStatus
 
 from kubesim.api import requests, scale, status, subresources
 from kubesim.api.client import InProcessClient
-from kubesim.api.get_list import Listing
+from kubesim.api.get_list import ListResult
 from kubesim.api.request_context import ADMIN, RequestContext
 from kubesim.api.requests import Target, WriteOptions
 from kubesim.api.watch import Watch
 from kubesim.api.writes import Edit, replace
-from kubesim.apply import UPDATE, FieldManager, FieldManagers, Updating
+from kubesim.apply import UPDATE, FieldManager, FieldManagers, UpdateOwnership
 from kubesim.http import content_negotiation
 from kubesim.http.auth import is_loopback
-from kubesim.http.connection import Answer, Request
-from kubesim.http.content_negotiation import Format, accepted
+from kubesim.http.connection import Request, Response
+from kubesim.http.content_negotiation import ResponseFormat, negotiate_format
 from kubesim.registry.registry import Object
 from kubesim.registry.version_endpoints import VersionEndpoints
 from kubesim.storage import Record, StorageFailed
@@ -43,8 +43,8 @@ class RequestHandler:
     def __init__(self, api: InProcessClient, *, token: str = "") -> None:
         self._api = api
         self._token = token
-        self._documents = VersionEndpoints(api.registry)
-        self._verbs: dict[str, Callable[[Request, Target, Query, RequestContext], Awaitable[Answer]]] = {
+        self._documents = VersionEndpoints(api.registry, api.identity)
+        self._verbs: dict[str, Callable[[Request, Target, Query, RequestContext], Awaitable[Response]]] = {
             "get": self._get,
             "list": self._list,
             "watch": self._watch,
@@ -55,7 +55,7 @@ class RequestHandler:
             "deletecollection": self._delete_collection,
         }
 
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> Response:
         """One request."""
         try:
             return await self._answer(request)
@@ -65,26 +65,26 @@ class RequestHandler:
             return _refusal(status.internal(str(error)))
         except Exception:  # the promise of this module: a Status, whatever happens
             log.exception("%s %s", request.method, request.path)
-            return _refusal(status.internal("this is a mistake in Pumice; its log says more"))
+            return _refusal(status.internal(f"internal error in {self._api.identity.title}; see its log"))
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, request: Request) -> Response:
         if request.fault:
             raise _refused_unread(request.fault)
         if request.path in HEALTH or request.path.rpartition("/")[0] in HEALTH:
-            return Answer(b"ok", content_type="text/plain; charset=utf-8")
+            return Response(b"ok", content_type="text/plain; charset=utf-8")
         self._authenticate(request)
-        aim = requests.target(request.path, self._api.registry)
-        if aim is None:
+        target = requests.parse_target(request.path, self._api.registry)
+        if target is None:
             return self._document(request)
         query = request.query if request.raw_query else {}
-        verb = requests.verb(request.method, aim, requests.flag(query, "watch"))
-        if verb not in aim.resource.verbs and not aim.subresource:
+        verb = requests.request_verb(request.method, target, requests.parse_bool(query, "watch"))
+        if verb not in target.resource.verbs and not target.subresource:
             raise status.method_not_allowed()
-        call = self._api.call(ADMIN)
+        call = self._api.new_context(ADMIN)
         call.manager = query.get("fieldManager") or request.header("user-agent").partition("/")[0] or ADMIN
-        if aim.resource.deprecation:
-            call.warnings.append(aim.resource.deprecation)
-        answer = await self._verbs[verb](request, aim, query, call)
+        if target.resource.deprecation:
+            call.warnings.append(target.resource.deprecation)
+        answer = await self._verbs[verb](request, target, query, call)
         answer.warnings = [_warning(text) for text in call.warnings]
         return answer
 
@@ -98,155 +98,169 @@ class RequestHandler:
             if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
                 raise status.unauthorized()
 
-    def _document(self, request: Request) -> Answer:
+    def _document(self, request: Request) -> Response:
         found = self._documents.find(request.path, request.header("accept"), request.header("host"))
         if found is None:
             if self._documents.knows(request.path):
                 raise status.page_not_found()
-            return Answer(b"404 page not found\n", 404, "text/plain; charset=utf-8")
+            return Response(b"404 page not found\n", 404, "text/plain; charset=utf-8")
         if request.method not in {"GET", "HEAD"}:
             raise status.method_not_allowed()
-        return Answer(found[0], content_type=found[1])
+        return Response(found[0], content_type=found[1])
 
     # ---- looking ------------------------------------------------------------------------------------------
 
-    async def _get(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
-        if aim.subresource == "log":
-            return Answer(subresources.log(self._api, aim, query).encode(), content_type="text/plain")
-        if aim.subresource not in {"", "status", "scale"}:
+    async def _get(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
+        if target.subresource == "log":
+            return Response(subresources.log(self._api, target, query).encode(), content_type="text/plain")
+        if target.subresource not in {"", "status", "scale"}:
             raise status.method_not_allowed()
         form = _form(request)
-        record = self._api.reads.get(aim, requests.revision(query.get("resourceVersion", "")))
-        if aim.subresource == "scale":
-            scale.require_number(aim.resource, record)
-        return _one(aim, record, form, query)
+        record = self._api.reads.get(target, requests.parse_resource_version(query.get("resourceVersion", "")))
+        if target.subresource == "scale":
+            scale.require_number(target.resource, record)
+        return _one(target, record, form, query)
 
-    async def _list(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+    async def _list(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request, listing=True)
-        chosen = requests.choice(aim.resource, query)
-        listing = self._api.reads.list(aim, chosen, requests.reading(aim, query, watch=False))
-        return _many(aim, listing, form, query)
+        chosen = requests.parse_selection(target.resource, query)
+        listing = self._api.reads.list(target, chosen, requests.parse_read_options(target, query, watch=False))
+        return _many(target, listing, form, query)
 
-    async def _watch(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+    async def _watch(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
-        when = requests.reading(aim, query, watch=True)
-        chosen = requests.choice(aim.resource, query)
-        seconds = requests.number(query, "timeoutSeconds") or random.uniform(*WATCH_SECONDS)
-        bookmarks = requests.flag(query, "allowWatchBookmarks")
+        when = requests.parse_read_options(target, query, watch=True)
+        chosen = requests.parse_selection(target.resource, query)
+        seconds = requests.parse_int(query, "timeoutSeconds") or random.uniform(*WATCH_SECONDS)
+        bookmarks = requests.parse_bool(query, "allowWatchBookmarks")
         include = query.get("includeObject", "")
-        watch = Watch(self._api.store, aim, chosen, form, bookmarks=bookmarks, include=include)
+        watch = Watch(self._api.store, target, chosen, form, bookmarks=bookmarks, include=include)
         now = asyncio.get_running_loop().time
-        watch.begin(when)  # what cannot be watched is refused before the answer begins
-        return Answer(
+        watch.start(when)  # errors must come before the response starts
+        return Response(
             content_type=form.media,
             stream=watch.events(now() + seconds, now),
         )
 
     # ---- changing -----------------------------------------------------------------------------------------
 
-    async def _create(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+    async def _create(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
-        options = requests.writing(query, "CreateOptions")
+        options = requests.parse_write_options(query, "CreateOptions")
         body = _body(request, call)
-        match aim.subresource:
+        match target.subresource:
             case "":
-                if aim.resource.namespaced and not aim.namespace:
+                if target.resource.namespaced and not target.namespace:
                     raise status.method_not_allowed()
-                record = await self._api.writes.create(aim, requests.as_object(body), options, call)
-                return _one(aim, record, form, query, 201)
+                record = await self._api.writes.create(target, requests.as_object(body), options, call)
+                return _one(target, record, form, query, 201)
             case "binding":
-                return _plain(await subresources.create_binding(self._api, aim, body, options, call), 201)
+                return _plain(await subresources.create_binding(self._api, target, body, options, call), 201)
             case "eviction":
-                return _plain(await subresources.create_eviction(self._api, aim, body, options, call), 201)
+                return _plain(await subresources.create_eviction(self._api, target, body, options, call), 201)
         raise status.method_not_allowed()
 
-    async def _update(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+    async def _update(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
-        options = requests.writing(query, "UpdateOptions")
-        body = requests.named(_body(request, call), aim)
-        if aim.subresource not in {"", "status", "finalize", "scale"}:
+        options = requests.parse_write_options(query, "UpdateOptions")
+        body = requests.require_same_name(_body(request, call), target)
+        if target.subresource not in {"", "status", "finalize", "scale"}:
             raise status.method_not_allowed()
-        if aim.subresource == "scale":
-            edit = scale.scaled(aim, replace(body), replaces=True)
-            return _one(aim, await self._scale(aim, edit, options, call), form, query)
-        if aim.resource.strategy.creates_on_update and self._api.store.latest(aim.key) is None:
-            record = await self._api.writes.create(aim, body, options, call)
-            return _one(aim, record, form, query, 201)
-        edit = subresources.finalized(body) if aim.subresource == "finalize" else replace(body)
-        record = await self._api.writes.update(aim, edit, options, call, replaces=True)
-        return _one(aim, record, form, query)
+        if target.subresource == "scale":
+            edit = scale.scaled(target, replace(body), replaces=True)
+            return _one(target, await self._scale(target, edit, options, call), form, query)
+        if target.resource.strategy.creates_on_update and self._api.store.latest(target.key) is None:
+            record = await self._api.writes.create(target, body, options, call)
+            return _one(target, record, form, query, 201)
+        edit = subresources.finalized(body) if target.subresource == "finalize" else replace(body)
+        record = await self._api.writes.update(target, edit, options, call, replaces=True)
+        return _one(target, record, form, query)
 
-    async def _patch(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+    async def _patch(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         from kubesim.api import patch
 
         form = _form(request)
         media = request.header("content-type").split(";", 1)[0].strip()
-        options = requests.writing(query, "PatchOptions", applies=media == patch.APPLY_PATCH)
-        if media not in patch.forms(aim):
-            if aim.resource.custom:
-                raise status.unsupported_media_type(patch.forms(aim))
+        options = requests.parse_write_options(query, "PatchOptions", applies=media == patch.APPLY_PATCH)
+        if media not in patch.patch_media_types(target):
+            if target.resource.custom:
+                raise status.unsupported_media_type(patch.patch_media_types(target))
             raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
-        if aim.subresource == "scale":
-            shown = dataclasses.replace(aim, resource=scale.SCALE, subresource="")
+        if target.subresource == "scale":
+            shown = dataclasses.replace(target, resource=scale.SCALE, subresource="")
             if media == patch.APPLY_PATCH:
-                force = requests.flag(query, "force")
-                said = patch.application(
+                force = requests.parse_bool(query, "force")
+                said = patch.parse_apply_patch(
                     shown, content_negotiation.read_yaml(request.body), call.manager, force=force
                 ).applied
-                application = scale.applied(aim, said, call.manager, force=force)
-                record = await self._scale(aim, application.edit, options, call, application)
+                application = scale.applied(target, said, call.manager, force=force)
+                record = await self._scale(target, application.edit, options, call, application)
             else:
-                edit = patch.patched(shown, media, content_negotiation.read_json(request.body))
-                record = await self._scale(aim, scale.scaled(aim, edit, replaces=False), options, call)
-            return _one(aim, record, form, query)
-        if aim.subresource not in {"", "status"}:
+                edit = patch.parse_patch(shown, media, content_negotiation.read_json(request.body))
+                record = await self._scale(target, scale.scaled(target, edit, replaces=False), options, call)
+            return _one(target, record, form, query)
+        if target.subresource not in {"", "status"}:
             raise status.method_not_allowed()
         if media == patch.APPLY_PATCH:
-            application = patch.application(
-                aim, content_negotiation.read_yaml(request.body), call.manager, force=requests.flag(query, "force")
+            application = patch.parse_apply_patch(
+                target,
+                content_negotiation.read_yaml(request.body),
+                call.manager,
+                force=requests.parse_bool(query, "force"),
             )
-            if self._api.store.latest(aim.key) is None and not aim.subresource:
-                made = await self._api.writes.create(aim, application.applied, options, call, owners=application)
-                return _one(aim, made, form, query, 201)
-            record = await self._api.writes.update(aim, application.edit, options, call, owners=application)
-            return _one(aim, record, form, query)
-        edit = patch.patched(aim, media, content_negotiation.read_json(request.body))
-        record = await self._api.writes.update(aim, edit, options, call)
-        return _one(aim, record, form, query)
+            if self._api.store.latest(target.key) is None and not target.subresource:
+                made = await self._api.writes.create(target, application.applied, options, call, owners=application)
+                return _one(target, made, form, query, 201)
+            record = await self._api.writes.update(target, application.edit, options, call, owners=application)
+            return _one(target, record, form, query)
+        edit = patch.parse_patch(target, media, content_negotiation.read_json(request.body))
+        record = await self._api.writes.update(target, edit, options, call)
+        return _one(target, record, form, query)
 
     async def _scale(
-        self, aim: Target, edit: Edit, options: WriteOptions, call: RequestContext, owners: FieldManagers | None = None
+        self,
+        target: Target,
+        edit: Edit,
+        options: WriteOptions,
+        call: RequestContext,
+        owners: FieldManagers | None = None,
     ) -> Record:
         """Change how many of something are wanted: to the object itself that is an update."""
-        whole, resource = dataclasses.replace(aim, subresource=""), aim.resource
-        owners = owners or Updating(resource.schema, FieldManager(UPDATE, call.manager, resource.api_version, "scale"))
+        whole, resource = dataclasses.replace(target, subresource=""), target.resource
+        owners = owners or UpdateOwnership(
+            resource.schema, FieldManager(UPDATE, call.manager, resource.api_version, "scale")
+        )
         return await self._api.writes.update(whole, edit, options, call, owners=owners)
 
-    async def _delete(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+    async def _delete(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
-        if aim.subresource:
+        if target.subresource:
             raise status.method_not_allowed()
-        record, gone = await self._api.writes.delete(aim, requests.deletion(query, _body(request)), call)
-        if gone and not aim.resource.strategy.returns_deleted:
-            return _plain(status.success(_details(aim, content_negotiation.decode(record.value))))
-        return _one(aim, record, form, query)
+        record, gone = await self._api.writes.delete(target, requests.parse_delete_options(query, _body(request)), call)
+        if gone and not target.resource.strategy.returns_deleted:
+            return _plain(status.success(_details(target, content_negotiation.decode(record.value))))
+        return _one(target, record, form, query)
 
-    async def _delete_collection(self, request: Request, aim: Target, query: Query, call: RequestContext) -> Answer:
+    async def _delete_collection(
+        self, request: Request, target: Target, query: Query, call: RequestContext
+    ) -> Response:
         form = _form(request, listing=True)
-        if aim.resource.namespaced and not aim.namespace:
+        if target.resource.namespaced and not target.namespace:
             raise status.method_not_allowed()
-        how = requests.deletion(query, _body(request))
-        records = await self._api.writes.delete_collection(aim, requests.choice(aim.resource, query), how, call)
-        return _many(aim, Listing(records, self._api.store.revision), form, query)
+        how = requests.parse_delete_options(query, _body(request))
+        records = await self._api.writes.delete_collection(
+            target, requests.parse_selection(target.resource, query), how, call
+        )
+        return _many(target, ListResult(records, self._api.store.revision), form, query)
 
 
 # ---- parts ------------------------------------------------------------------------------------------------
 
 
 def _refuse_web_pages(request: Request) -> None:
-    """Without a token whoever is on this machine may do everything, but not what a web page makes their browser do.
+    """Reject requests that a web page makes through a browser: without a token, only local processes may connect.
 
-    A page sends its origin, or has had its own name lead here.
+    A page sends its origin, or its own host name resolves to this machine.
     """
     host = request.header("host")
     name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
@@ -254,38 +268,43 @@ def _refuse_web_pages(request: Request) -> None:
         raise status.ApiError(403, "Forbidden", "without a token this server is for programs on this machine alone")
 
 
-def _form(request: Request, *, listing: bool = False) -> Format:
-    return accepted(request.header("accept"), listing=listing)
+def _form(request: Request, *, listing: bool = False) -> ResponseFormat:
+    return negotiate_format(request.header("accept"), listing=listing)
 
 
 def _body(request: Request, call: RequestContext | None = None) -> object:
-    body = content_negotiation.body(request.body, request.header("content-type"))
+    body = content_negotiation.decode_body(request.body, request.header("content-type"))
     if call is not None and isinstance(body, dict):
         call.duplicate_fields = content_negotiation.duplicate_fields(request.body)
     return body
 
 
 def _one(
-    aim: Target, record: Record, form: Format, query: Query, code: int = 200, call: RequestContext | None = None
-) -> Answer:
-    resource = aim.resource
-    if aim.subresource == "scale":
+    target: Target,
+    record: Record,
+    form: ResponseFormat,
+    query: Query,
+    code: int = 200,
+    call: RequestContext | None = None,
+) -> Response:
+    resource = target.resource
+    if target.subresource == "scale":
         resource, record = scale.SCALE, scale.as_record(resource, record)
-    content = content_negotiation.one(resource, record, form, query.get("includeObject", ""))
-    return Answer(content, code, form.media)
+    content = content_negotiation.encode_object(resource, record, form, query.get("includeObject", ""))
+    return Response(content, code, form.media)
 
 
-def _many(aim: Target, listing: Listing, form: Format, query: Query) -> Answer:
-    content = content_negotiation.many(aim.resource, listing, form, query.get("includeObject", ""))
-    return Answer(content, content_type=form.media)
+def _many(target: Target, listing: ListResult, form: ResponseFormat, query: Query) -> Response:
+    content = content_negotiation.encode_list(target.resource, listing, form, query.get("includeObject", ""))
+    return Response(content, content_type=form.media)
 
 
-def _plain(found: Object, code: int = 200) -> Answer:
-    return Answer(content_negotiation.encode(found), code)
+def _plain(found: Object, code: int = 200) -> Response:
+    return Response(content_negotiation.encode(found), code)
 
 
-def _refusal(error: status.ApiError) -> Answer:
-    return Answer(content_negotiation.encode(error.status()), error.code, headers=error.headers)
+def _refusal(error: status.ApiError) -> Response:
+    return Response(content_negotiation.encode(error.status()), error.code, headers=error.headers)
 
 
 def _refused_unread(fault: int) -> status.ApiError:
@@ -301,8 +320,8 @@ def _warning(text: str) -> str:
     return f'299 - "{quoted}"'
 
 
-def _details(aim: Target, found: Object) -> Object:
-    details: Object = {"name": aim.name}
-    if aim.resource.group:
-        details["group"] = aim.resource.group
-    return {**details, "kind": aim.resource.plural, "uid": found["metadata"]["uid"]}
+def _details(target: Target, found: Object) -> Object:
+    details: Object = {"name": target.name}
+    if target.resource.group:
+        details["group"] = target.resource.group
+    return {**details, "kind": target.resource.plural, "uid": found["metadata"]["uid"]}

@@ -1,4 +1,4 @@
-"""What runs beside each other in one process: answering, the controllers, and forgetting history."""
+"""The long-running parts of the server: listening sockets, controllers, and periodic compaction."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-COMPACT_SECONDS = 300.0  # history is kept for between one and two of these, as on a real cluster
+COMPACT_SECONDS = 300.0  # history is kept for one to two of these intervals, as on a real cluster
 SHUTDOWN_SECONDS = 2.0
 BACKLOG = 1024
 
 
 @contextlib.contextmanager
-def bound(host: str = "127.0.0.1", port: int = 0) -> Iterator[list[socket.socket]]:
-    """Take a port (0: any that is free) at the addresses of a host. Who connects waits until somebody answers."""
+def bind_sockets(host: str = "127.0.0.1", port: int = 0) -> Iterator[list[socket.socket]]:
+    """Bind a port (0: any free one) at all addresses of a host. Connections queue until the server listens."""
     with contextlib.ExitStack() as stack:
         sockets: list[socket.socket] = []
         absent: OSError | None = None
-        name = host.encode() if host.isascii() else host  # as text it brings in what is known of all scripts
+        name = host.encode() if host.isascii() else host  # a str would load the IDNA codec
         for family in dict.fromkeys(found[0] for found in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)):
             try:
                 one = stack.enter_context(socket.create_server((host, port), family=family, backlog=BACKLOG))
             except OSError as error:
                 if error.errno not in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
                     raise
-                absent = error  # localhost has two addresses, but not every machine has both
+                absent = error  # localhost has two addresses, but not every machine supports both
                 continue
             sockets.append(one)
             port = one.getsockname()[1]
@@ -49,10 +49,10 @@ def bound(host: str = "127.0.0.1", port: int = 0) -> Iterator[list[socket.socket
 
 
 @contextlib.asynccontextmanager
-async def listening(
+async def serve_http(
     api: InProcessClient, sockets: Sequence[socket.socket], *, token: str = "", tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[int]:
-    """Answer HTTP; gives the port."""
+    """Serve HTTP on the sockets; yields the port."""
     http = RequestHandler(api, token=token)
     everyone: set[Connection] = set()
     loop = asyncio.get_running_loop()
@@ -67,11 +67,11 @@ async def listening(
     finally:
         for server in servers:
             server.close()
-        await _send_away(everyone)
+        await _close_connections(everyone)
 
 
-async def _send_away(everyone: set[Connection]) -> None:
-    """Let requests under way be answered, end everything else, and wait for neither too long."""
+async def _close_connections(everyone: set[Connection]) -> None:
+    """Close all connections: let pending requests finish, for a limited time."""
     for connection in list(everyone):
         connection.stop()
     end = asyncio.get_running_loop().time() + SHUTDOWN_SECONDS
@@ -80,8 +80,8 @@ async def _send_away(everyone: set[Connection]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def working(*work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Future[None]]:
-    """Run controllers beside the server. The future is done when one of them ends, which none should."""
+async def run_controllers(*work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Future[None]]:
+    """Run controllers. The future completes if one of them ends, which is an error."""
     tasks = [asyncio.create_task(each) for each in work]
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -103,18 +103,18 @@ async def working(*work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Fut
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if ended.done():
-            ended.exception()  # whoever wanted to know has looked; asyncio need not warn
+            ended.exception()  # retrieved, so that asyncio does not warn
         else:
             ended.cancel()
 
 
-async def compact(api: InProcessClient, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-    """Forget history from time to time, but never what somebody in this process has not seen yet."""
+async def compact_periodically(api: InProcessClient, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    """Compact the history periodically, but never beyond the position of a follower in this process."""
     before = api.store.revision
     while True:
         await pause(COMPACT_SECONDS)
         try:
-            await api.store.compact(api.compactable(before))
+            await api.store.compact(api.oldest_needed_revision(before))
         except StorageFailed as error:
             log.warning("history is kept for now: %s", error)
         before = api.store.revision

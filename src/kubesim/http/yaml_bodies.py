@@ -1,4 +1,4 @@
-"""YAML in requests and answers. Clients mostly speak JSON: this, and PyYAML, are loaded for the first that does not."""
+"""YAML in requests and responses. Most clients use JSON, so this module and PyYAML are loaded on first use."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import msgspec
 import yaml
 
 from kubesim.api import status
-from kubesim.http.content_negotiation import bounded, encode, parse, too_deep
+from kubesim.http.content_negotiation import encode, parse, require_depth, too_deep_error
 from kubesim.schema import DEEPEST
 
 MOST_NODES = 100_000
-"""So many values may a YAML document have, those that are only referred to counted each time."""
+"""The maximum number of values in a YAML document, with aliases expanded."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-def written(found: Any) -> bytes:
+def encode_yaml(found: Any) -> bytes:
     """A document as YAML."""
     return yaml.dump(found, Dumper=_DUMPER, sort_keys=False).encode()
 
 
-def read(content: bytes) -> Any:
-    """A YAML document, or the answer to a broken one."""
+def decode_yaml(content: bytes) -> Any:
+    """Decode a YAML document. Raises ``ApiError`` if it is malformed."""
     try:
         _check_bounds(content)
         loader = _LOADER(content)
@@ -32,11 +32,11 @@ def read(content: bytes) -> Any:
         if node is not None and _weight(node, {}) > MOST_NODES:
             raise status.bad_request("error converting YAML to JSON: document contains excessive aliasing")
         as_json = encode(loader.construct_document(node) if node is not None else None)
-        return bounded(parse(as_json), as_json)  # dates are text, keys are strings: only what JSON has stays
+        return require_depth(parse(as_json), as_json)  # dates are text, keys are strings: only what JSON has stays
     except status.ApiError:
         raise
     except RecursionError:
-        raise too_deep() from None
+        raise too_deep_error() from None
     except Exception as error:  # the loader fails in many ways on tags that do not fit their values
         known = isinstance(error, yaml.YAMLError | msgspec.MsgspecError)
         detail = " ".join(str(error).split()) if known else "a value does not fit its tag"
@@ -44,18 +44,18 @@ def read(content: bytes) -> Any:
 
 
 def _check_bounds(content: bytes) -> None:
-    """Refuse what is too deep or too much before it is put together: the loader does not even mind its stack."""
+    """Reject a document that is too deep or too large before it is constructed: PyYAML recurses without a limit."""
     depth = 0
     for count, event in enumerate(yaml.parse(content, Loader=_LOADER)):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            raise too_deep()
+            raise too_deep_error()
         if count > MOST_NODES:
             raise status.bad_request(f"error converting YAML to JSON: more than {MOST_NODES} values; send JSON instead")
 
 
 def _weight(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a document has when its aliases are written out. One that contains itself has too many."""
+    """The number of values of a document with aliases expanded. A document that contains itself has too many."""
     weight = known.get(id(node))
     if weight is None:
         known[id(node)] = MOST_NODES + 1  # until it is known: only a node inside itself asks so early

@@ -1,9 +1,9 @@
-"""The kinds that are always served, each beside what makes it different from the others.
+"""The built-in kinds, one module each.
 
-A kind is a schema in the terse form of ``schema_dsl``, a strategy and the columns of its table. Custom kinds come from
-definitions (``crds`` is the kind of those, ``custom_resources`` turns one into resources).
+A kind consists of a schema in the notation of ``schema_dsl``, a strategy and the columns of its table. Custom kinds are
+created from definitions (``crds`` is the kind of definitions, ``custom_resources`` turns one into resources).
 
-Groups are discovered in the order in which they first come here.
+Discovery lists groups in the order in which they first appear here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Questions about access. They are answered and not kept: whoever may speak to this server may do everything.
+"""Access reviews. They are answered and not stored: every client of this server may do everything.
 
-Their only verb is ``create``; what ``on_create`` makes of the question is the answer.
+Their only verb is ``create``; ``on_create`` turns the review into its answer.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from functools import partial
 from typing import Final
 
 from kubesim.api import status
-from kubesim.api.field_errors import Problem, invalid
-from kubesim.kinds.schema_dsl import expand
+from kubesim.api.field_errors import FieldProblem, invalid
+from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.registry.registry import Context, Object, Resource, Strategy
 from kubesim.schema import Schema
 
-REASON: Final = "whoever may speak to this server may do everything"
+REASON: Final = "this server allows every request"
 GROUPS: Final = ("system:masters", "system:authenticated")
 
 SHAPES: Final = """
@@ -76,7 +76,7 @@ UserInfo
 
 
 class _Question(Strategy):
-    """It has no name: nobody will ask for it again."""
+    """Reviews have no name, because they are not stored."""
 
     @staticmethod
     def name_faults(name: str) -> Iterator[str]:
@@ -91,7 +91,7 @@ class AccessStrategy(_Question):
         """Yes."""
         new["status"] = {"allowed": True, "reason": REASON}
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """It must be about one thing."""
         spec = new["spec"]
         resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
@@ -119,10 +119,10 @@ class RulesStrategy(_Question):
 
 
 class SelfStrategy(_Question):
-    """Who am I?"""
+    """SelfSubjectReview."""
 
     def on_create(self, new: Object, context: Context) -> None:
-        """Whoever the token says."""
+        """Answer with the user of the request."""
         new["status"] = {"userInfo": {"username": context.user, "groups": list(GROUPS)}}
 
 
@@ -139,7 +139,7 @@ def reviews() -> Iterator[Resource]:
             plural=f"{kind.lower()}s",
             kind=kind,
             namespaced=False,
-            schema=Schema.sound(partial(expand, SHAPES, kind)),
+            schema=Schema.sound(partial(expand_schema, SHAPES, kind)),
             strategy=strategy,
             singular=kind.lower(),
             verbs=("create",),

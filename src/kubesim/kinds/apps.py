@@ -1,4 +1,4 @@
-"""Deployments and ReplicaSets (``apps/v1``): so many pods of a template, and the way from one template to the next."""
+"""The kinds Deployment and ReplicaSet (``apps/v1``)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubebase.label_selector import matches
-from kubesim.api.field_errors import Problem, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required, unsupported
 from kubesim.kinds.jobs import of_containers
 from kubesim.kinds.pods.defaults import default_pod_spec
 from kubesim.kinds.pods.validation import check_template
 from kubesim.kinds.podspec import SHAPES as POD_SHAPES
-from kubesim.kinds.schema_dsl import expand
+from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.kinds.selectors import check_selector, shown
-from kubesim.registry.registry import Column, Context, Object, Resource, Scale, Strategy
+from kubesim.registry.registry import Context, Object, Resource, ScalePaths, Strategy, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
 
@@ -91,7 +91,7 @@ ReplicaSetCondition
 
 
 class WorkloadStrategy(Strategy):
-    """What both have in common: a template, a selector that finds its pods and stays, and a number."""
+    """The common strategy of both: a template, an immutable selector, and replicas."""
 
     has_generation = True
 
@@ -117,7 +117,7 @@ class WorkloadStrategy(Strategy):
         pod = spec["template"].setdefault("spec", {})
         default_pod_spec(pod, "ReplicaSet")
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """Numbers, selector and template."""
         spec = new["spec"]
         for count in ("replicas", "minReadySeconds"):
@@ -139,12 +139,12 @@ class WorkloadStrategy(Strategy):
                 yield _mismatch(template)
         yield from _check_template(template)
 
-    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
+    def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """Which pods are its own is decided when it is created."""
         if new["spec"].get("selector") != old["spec"].get("selector"):
             yield invalid("spec.selector", new["spec"].get("selector"), "field is immutable")
 
-    def check_status(self, new: Object, old: Object) -> Iterator[Problem]:
+    def check_status(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """Counts, of which some cannot be greater than others."""
         counts = new["status"]
         for name, count in counts.items():
@@ -163,12 +163,12 @@ def _labels(template: Object) -> dict[str, str]:
     return template.get("metadata", {}).get("labels") or {}
 
 
-def _mismatch(template: Object) -> Problem:
+def _mismatch(template: Object) -> FieldProblem:
     words = "`selector` does not match template `labels`"
     return invalid("spec.template.metadata.labels", _labels(template) or None, words)
 
 
-def _check_template(template: Object) -> Iterator[Problem]:
+def _check_template(template: Object) -> Iterator[FieldProblem]:
     yield from check_template(template, "spec.template")
     pod = template["spec"]
     if pod["restartPolicy"] != "Always":
@@ -209,7 +209,7 @@ class DeploymentStrategy(WorkloadStrategy):
             rolling.setdefault("maxUnavailable", QUARTER)
             rolling.setdefault("maxSurge", QUARTER)
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """The strategy and its numbers, too."""
         yield from super().check(new)
         spec = new["spec"]
@@ -230,14 +230,14 @@ class DeploymentStrategy(WorkloadStrategy):
         if deadline <= spec.get("minReadySeconds", 0):
             yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
 
-    def check_status(self, new: Object, old: Object) -> Iterator[Problem]:
-        """Names that were taken stay counted."""
+    def check_status(self, new: Object, old: Object) -> Iterator[FieldProblem]:
+        """The collision count never decreases."""
         yield from super().check_status(new, old)
         before, now = old["status"].get("collisionCount"), new["status"].get("collisionCount")
         if before is not None and (now is None or now < before):
             yield invalid("status.collisionCount", now or 0, "cannot be decremented")
 
-    def _check_rolling(self, rolling: Object) -> Iterator[Problem]:
+    def _check_rolling(self, rolling: Object) -> Iterator[FieldProblem]:
         where = "spec.strategy.rollingUpdate"
         for name in ("maxUnavailable", "maxSurge"):
             for fault in amount_faults(rolling[name]):
@@ -250,7 +250,7 @@ class DeploymentStrategy(WorkloadStrategy):
 
 
 def _as_in_go(strategy: Object) -> Object:
-    """A strategy as a refusal shows it: the whole struct, by the names that its fields have in Go."""
+    """A strategy in error messages: the struct in Go's notation."""
     rolling = strategy.get("rollingUpdate")
     shown = rolling and {
         "MaxUnavailable": rolling.get("maxUnavailable", 0),
@@ -260,7 +260,7 @@ def _as_in_go(strategy: Object) -> Object:
 
 
 def _figure(value: int | str) -> int:
-    """The number in an amount, whatever it counts; 0 if there is none."""
+    """The number in an int-or-percent value; 0 if there is none."""
     if isinstance(value, int):
         return value
     found = _FIGURE.fullmatch(value)
@@ -268,7 +268,7 @@ def _figure(value: int | str) -> int:
 
 
 def amount_faults(value: object) -> Iterator[str]:
-    """What is wrong with a number of pods, or a part of them in percent."""
+    """The problems of a number of pods, or a part of them in percent."""
     if isinstance(value, str):
         if not (value.endswith("%") and value[:-1].isascii() and value[:-1].isdigit()):
             yield (
@@ -280,7 +280,7 @@ def amount_faults(value: object) -> Iterator[str]:
 
 
 def amount(value: int | str, total: int, *, up: bool = False) -> int:
-    """How many pods are meant, of so many; a part of a pod counts as none, or (``up``) as one."""
+    """An int-or-percent value as a number of pods, rounded down or (``up``) up."""
     if not isinstance(value, str):
         return value
     parts = _figure(value) * total
@@ -297,12 +297,12 @@ def _selector(found: Object) -> str:
 WIDE: Final = (
     of_containers("name"),
     of_containers("image"),
-    Column("Selector", _selector, priority=1, description="How it finds its pods."),
+    TableColumn("Selector", _selector, priority=1, description="How it finds its pods."),
 )
 
 
-def _count(name: str, where: str, field: str, description: str, kind: str = "integer") -> Column:
-    return Column(name, lambda found: found[where].get(field, 0), kind, description=description)
+def _count(name: str, where: str, field: str, description: str, kind: str = "integer") -> TableColumn:
+    return TableColumn(name, lambda found: found[where].get(field, 0), kind, description=description)
 
 
 def _ready(found: Object) -> str:
@@ -317,11 +317,11 @@ def deployments() -> Resource:
         plural="deployments",
         kind="Deployment",
         namespaced=True,
-        schema=Schema.sound(lambda: expand(SHAPES, "Deployment")),
+        schema=Schema.sound(lambda: expand_schema(SHAPES, "Deployment")),
         strategy=DeploymentStrategy(),
         columns=(
             NAME,
-            Column("Ready", _ready, description="Pods that are ready, of those wanted."),
+            TableColumn("Ready", _ready, description="Ready and desired pods."),
             _count("Up-to-date", "status", "updatedReplicas", "Pods of the newest template.", "string"),
             _count("Available", "status", "availableReplicas", "Pods that have been ready for long enough.", "string"),
             AGE,
@@ -331,7 +331,7 @@ def deployments() -> Resource:
         short_names=("deploy",),
         categories=("all",),
         subresources=frozenset({"status", "scale"}),
-        scale=Scale(selector=("spec", "selector")),
+        scale=ScalePaths(selector=("spec", "selector")),
     )
 
 
@@ -343,7 +343,7 @@ def replica_sets() -> Resource:
         plural="replicasets",
         kind="ReplicaSet",
         namespaced=True,
-        schema=Schema.sound(lambda: expand(SHAPES, "ReplicaSet")),
+        schema=Schema.sound(lambda: expand_schema(SHAPES, "ReplicaSet")),
         strategy=ReplicaSetStrategy(),
         columns=(
             NAME,
@@ -357,5 +357,5 @@ def replica_sets() -> Resource:
         short_names=("rs",),
         categories=("all",),
         subresources=frozenset({"status", "scale"}),
-        scale=Scale(selector=("spec", "selector")),
+        scale=ScalePaths(selector=("spec", "selector")),
     )

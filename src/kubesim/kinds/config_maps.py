@@ -1,4 +1,4 @@
-"""Config maps and secrets: named values that pods read. Either can be made immutable, which cannot be undone."""
+"""The kinds ConfigMap and Secret. Either can be made immutable, which cannot be undone."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from kubesim.api import status
-from kubesim.api.field_errors import Fault, Problem, forbidden, invalid, required
-from kubesim.kinds.schema_dsl import expand
-from kubesim.registry.registry import Column, Context, Object, Resource, Strategy
+from kubesim.api.field_errors import FieldErrorType, FieldProblem, forbidden, invalid, required
+from kubesim.kinds.schema_dsl import expand_schema
+from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
 
@@ -50,7 +50,7 @@ Secret
 """
 
 
-def _check_key(key: str, field: str) -> Iterator[Problem]:
+def _check_key(key: str, field: str) -> Iterator[FieldProblem]:
     if len(key) > LONGEST_KEY:
         yield invalid(field, key, f"must be no more than {LONGEST_KEY} bytes")
     if not KEY.fullmatch(key):
@@ -61,7 +61,7 @@ def _check_key(key: str, field: str) -> Iterator[Problem]:
         yield invalid(field, key, "must not start with '..'")
 
 
-def _check_immutable(new: Object, old: Object, parts: tuple[str, ...]) -> Iterator[Problem]:
+def _check_immutable(new: Object, old: Object, parts: tuple[str, ...]) -> Iterator[FieldProblem]:
     if not old.get("immutable"):
         return
     detail = "field is immutable when `immutable` is set"
@@ -73,7 +73,7 @@ def _check_immutable(new: Object, old: Object, parts: tuple[str, ...]) -> Iterat
 
 
 def _canonical(new: Object, part: str) -> None:
-    """Values in base64, without line breaks. The real server cannot read the object otherwise."""
+    """Values in base64, without line breaks. kube-apiserver cannot read the object otherwise."""
     if part in new:
         new[part] = {key: _recoded(text, new["kind"]) for key, text in new[part].items()}
 
@@ -103,7 +103,7 @@ class ConfigMapStrategy(Strategy):
         """As on create."""
         _canonical(new, "binaryData")
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """Keys are file names; both maps together have a size."""
         data, binary = new.get("data") or {}, new.get("binaryData") or {}
         size = 0
@@ -116,9 +116,9 @@ class ConfigMapStrategy(Strategy):
             yield from _check_key(key, f"binaryData[{key}]")
             size += len(value) * 3 // 4
         if size > LARGEST:
-            yield Problem("[]", Fault.TOO_LONG, f"may not be more than {LARGEST} bytes")
+            yield FieldProblem("[]", FieldErrorType.TOO_LONG, f"may not be more than {LARGEST} bytes")
 
-    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
+    def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """Nothing changes in an immutable one."""
         yield from _check_immutable(new, old, ("data", "binaryData"))
 
@@ -132,7 +132,7 @@ class SecretStrategy(Strategy):
         self._join(new)
 
     def on_update(self, new: Object, old: Object, context: Context) -> None:
-        """As on create; a type that is left out stays."""
+        """As on create; a missing type is preserved."""
         if new.get("type", OPAQUE) in {"", OPAQUE}:
             new["type"] = old.get("type", OPAQUE)
         self._join(new)
@@ -144,13 +144,13 @@ class SecretStrategy(Strategy):
             encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
             new["data"] = {**new.get("data", {}), **encoded}
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """Keys, size, and what its type needs."""
         data = new.get("data") or {}
         for key in data:
             yield from _check_key(key, f"data[{key}]")
         if sum(len(value) * 3 // 4 for value in data.values()) > LARGEST:
-            yield Problem("data", Fault.TOO_LONG, f"may not be more than {LARGEST} bytes")
+            yield FieldProblem("data", FieldErrorType.TOO_LONG, f"may not be more than {LARGEST} bytes")
         kind = new["type"]
         if kind == ACCOUNT_TOKEN and not new["metadata"].get("annotations", {}).get(ACCOUNT):
             yield required(f"metadata.annotations[{ACCOUNT}]")
@@ -163,8 +163,8 @@ class SecretStrategy(Strategy):
             elif key.startswith(".docker") and not _is_json(data[key]):
                 yield invalid(f"data[{key}]", "<secret contents redacted>", "the value is not JSON")
 
-    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
-        """The type stays; of an immutable one, everything does."""
+    def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
+        """The type is immutable; of an immutable object, all data is."""
         if new["type"] != old.get("type", OPAQUE):
             yield invalid("type", new["type"], "field is immutable")
         yield from _check_immutable(new, old, ("data",))
@@ -190,9 +190,9 @@ def config_maps() -> Resource:
         plural="configmaps",
         kind="ConfigMap",
         namespaced=True,
-        schema=Schema.sound(partial(expand, SHAPES, "ConfigMap")),
+        schema=Schema.sound(partial(expand_schema, SHAPES, "ConfigMap")),
         strategy=ConfigMapStrategy(),
-        columns=(NAME, Column("Data", _count, description="How many values it has."), AGE),
+        columns=(NAME, TableColumn("Data", _count, description="How many values it has."), AGE),
         singular="configmap",
         short_names=("cm",),
     )
@@ -206,12 +206,12 @@ def secrets() -> Resource:
         plural="secrets",
         kind="Secret",
         namespaced=True,
-        schema=Schema.sound(partial(expand, SHAPES, "Secret")),
+        schema=Schema.sound(partial(expand_schema, SHAPES, "Secret")),
         strategy=SecretStrategy(),
         columns=(
             NAME,
-            Column("Type", lambda found: found.get("type", ""), description="What it is for."),
-            Column("Data", _count, description="How many values it has."),
+            TableColumn("Type", lambda found: found.get("type", ""), description="The type of the secret."),
+            TableColumn("Data", _count, description="How many values it has."),
             AGE,
         ),
         singular="secret",

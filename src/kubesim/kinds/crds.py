@@ -1,7 +1,7 @@
-"""The kind CustomResourceDefinition: its schema, its defaults, and what is wrong with one.
+"""The kind CustomResourceDefinition: schema, defaults and validation.
 
-Refused although the real server takes it: conversion by webhook between several versions, for nobody here would call
-the webhook. With a single version there is nothing to convert, so there it is accepted.
+Rejected although kube-apiserver accepts it: conversion by webhook between several versions, because this server does
+not call conversion webhooks. With a single version there is nothing to convert, so it is accepted.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from functools import partial
 from typing import Final
 
 from kubesim.api import metadata
-from kubesim.api.field_errors import Problem, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, invalid, required, unsupported
 from kubesim.kinds import custom_resources
-from kubesim.kinds.schema_dsl import expand
-from kubesim.registry.registry import Column, Context, Object, Resource, Strategy
+from kubesim.kinds.schema_dsl import expand_schema
+from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema, SchemaError
 from kubesim.tables import NAME
 
@@ -100,7 +100,7 @@ Condition
 
 
 class DefinitionStrategy(Strategy):
-    """A definition that is deleted stays until none of its objects is left."""
+    """A finalizer keeps a deleted definition until none of its objects is left."""
 
     has_generation = True
     unconditional = False
@@ -134,7 +134,7 @@ class DefinitionStrategy(Strategy):
         new["spec"] = {"conversion": {"strategy": "None"}, **new["spec"], "names": names}
         custom_resources.accept(new, context.list(custom_resources.QUALIFIED, ""), context.now)
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """Names, scope, versions and their schemas."""
         spec, name = new["spec"], new["metadata"].get("name", "")
         is_new = "resourceVersion" not in new["metadata"]  # later neither the name nor what it is made of can change
@@ -153,7 +153,7 @@ class DefinitionStrategy(Strategy):
         if spec["conversion"]["strategy"] != "None" and len(spec.get("versions", ())) > 1:
             yield unsupported("spec.conversion.strategy", spec["conversion"]["strategy"], ["None"])
 
-    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
+    def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """Objects are stored under these names."""
         now, before = new["spec"], old["spec"]
         if custom_resources.is_established(old):
@@ -176,14 +176,14 @@ class DefinitionStrategy(Strategy):
                 yield invalid(f"status.storedVersions[{index}]", name, detail)
 
 
-def _check_label(text: str, field: str, prefix: str = "") -> Iterator[Problem]:
+def _check_label(text: str, field: str, prefix: str = "") -> Iterator[FieldProblem]:
     if len(text) > LONGEST_LABEL:
         yield invalid(field, text, f"must be no more than {LONGEST_LABEL} bytes")
     elif not LABEL.fullmatch(text.lower() if prefix else text):
         yield invalid(field, text, prefix + LABEL_RULE)
 
 
-def _check_group(group: str, annotations: Object) -> Iterator[Problem]:
+def _check_group(group: str, annotations: Object) -> Iterator[FieldProblem]:
     if not group:
         yield required("spec.group")
         return
@@ -199,7 +199,7 @@ def _check_group(group: str, annotations: Object) -> Iterator[Problem]:
         yield required(f"metadata.annotations[{APPROVED}]", detail)
 
 
-def _check_names(names: Object) -> Iterator[Problem]:
+def _check_names(names: Object) -> Iterator[FieldProblem]:
     for name in ("plural", "singular", "kind", "listKind"):
         field = f"spec.names.{name}"
         if not names.get(name):
@@ -215,7 +215,7 @@ def _check_names(names: Object) -> Iterator[Problem]:
         yield invalid("spec.names.listKind", names["listKind"], "kind and listKind may not be the same")
 
 
-def _check_versions(versions: list[Object]) -> Iterator[Problem]:
+def _check_versions(versions: list[Object]) -> Iterator[FieldProblem]:
     names = [version["name"] for version in versions]
     for index, version in enumerate(versions):
         yield from _check_label(version["name"], f"spec.versions[{index}].name")
@@ -226,7 +226,7 @@ def _check_versions(versions: list[Object]) -> Iterator[Problem]:
         yield invalid("spec.versions", names, "must have exactly one version marked as storage version")
 
 
-def _check_version(version: Object, field: str) -> Iterator[Problem]:
+def _check_version(version: Object, field: str) -> Iterator[FieldProblem]:
     if "deprecationWarning" in version and not version.get("deprecated"):
         words = "can only be set for deprecated versions"
         yield invalid(f"{field}.deprecationWarning", version["deprecationWarning"], words)
@@ -255,18 +255,18 @@ def _check_version(version: Object, field: str) -> Iterator[Problem]:
 
 
 def _without_effect(versions: Iterable[Object]) -> Iterator[str]:
-    """What a definition may say, but nobody here acts upon."""
+    """Fields of a definition that are accepted but have no effect."""
     for index, version in enumerate(versions):
         where = f"spec.versions[{index}]"
         try:
             rules = Schema(version.get("schema", {}).get("openAPIV3Schema") or {"type": "object"}, where).unevaluated
         except SchemaError:
-            continue  # it will be refused for that
+            continue  # reported elsewhere
         for path in rules:
             yield f"{path}: rules in CEL are not evaluated here"
 
 
-def _check_column(column: Object, field: str) -> Iterator[Problem]:
+def _check_column(column: Object, field: str) -> Iterator[FieldProblem]:
     if not column["name"]:
         yield required(f"{field}.name")
     if not column["type"]:
@@ -291,7 +291,7 @@ def _is_selectable(openapi: Object, path: str) -> bool:
 
 def custom_resource_definitions() -> Resource:
     """The resource ``customresourcedefinitions``."""
-    created = Column(
+    created = TableColumn(
         "Created At",
         lambda found: found["metadata"].get("creationTimestamp", ""),
         "date",
@@ -303,7 +303,7 @@ def custom_resource_definitions() -> Resource:
         plural="customresourcedefinitions",
         kind="CustomResourceDefinition",
         namespaced=False,
-        schema=Schema.sound(partial(expand, SHAPES, "CustomResourceDefinition")),
+        schema=Schema.sound(partial(expand_schema, SHAPES, "CustomResourceDefinition")),
         strategy=DefinitionStrategy(),
         columns=(NAME, created),
         singular="customresourcedefinition",

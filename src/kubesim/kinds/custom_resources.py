@@ -4,7 +4,7 @@ A definition is accepted when no other definition of its group has its names; fr
 versions are served. Versions differ in their schemas, columns and subresources, but not in their objects: conversion
 is ``None``, which rewrites ``apiVersion`` and nothing else.
 
-The real server decides about names a moment after it has stored the definition. Here it is part of storing it, so a
+kube-apiserver decides about names a moment after it has stored the definition. Here it is part of storing it, so a
 client that waits for ``Established`` does not wait.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kubesim.registry.discovery import rank
-from kubesim.registry.registry import Object, Resource, ResourceRegistry, Scale, Strategy
+from kubesim.registry.registry import Object, Resource, ResourceRegistry, ScalePaths, Strategy
 from kubesim.schema import Schema
 from kubesim.tables import custom
 
@@ -105,7 +105,7 @@ def is_established(definition: Object) -> bool:
 
 
 def install(registry: ResourceRegistry, definition: Object) -> None:
-    """Serve what a definition says now, in place of what it said before."""
+    """Replace the resources of a definition by those it declares now."""
     uninstall(registry, definition)
     for resource, stored in resources(definition):
         registry.add(resource, stored=stored)
@@ -151,7 +151,7 @@ def _resource(definition: Object, version: Object) -> Resource:
 
 
 def _deprecation(definition: Object, version: Object) -> str:
-    """What a deprecated version says of itself, or that there is a better one."""
+    """The warning of a deprecated version: its own, or the default one."""
     if not version.get("deprecated"):
         return ""
     spec = definition["spec"]
@@ -163,11 +163,11 @@ def _deprecation(definition: Object, version: Object) -> str:
     return str(version.get("deprecationWarning") or words)
 
 
-def _scale(declared: Object | None) -> Scale | None:
+def _scale(declared: Object | None) -> ScalePaths | None:
     if declared is None:
         return None
     selector = declared.get("labelSelectorPath")
-    return Scale(
+    return ScalePaths(
         _steps(declared["specReplicasPath"]),
         _steps(declared["statusReplicasPath"]),
         _steps(selector) if selector else None,

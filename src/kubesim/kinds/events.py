@@ -1,7 +1,7 @@
-"""Events: what happened to an object, for people to read. Served as ``v1`` only, which every client also speaks.
+"""The kind Event. Served as ``v1`` only, which every client supports.
 
-There are two styles in one kind. The older counts repetitions in ``count`` between two timestamps; the newer has an
-``eventTime``, names who reports it, and counts in ``series``.
+The kind has two styles. The older counts repetitions in ``count`` between two timestamps; the newer has an
+``eventTime``, names the reporting component, and counts in ``series``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 
 from kubebase.ages import age
 from kubesim.api import metadata
-from kubesim.api.field_errors import Problem, invalid, required
-from kubesim.kinds.schema_dsl import OBJECT_REFERENCE, expand
-from kubesim.registry.registry import Column, Object, Resource, Strategy
+from kubesim.api.field_errors import FieldProblem, invalid, required
+from kubesim.kinds.schema_dsl import OBJECT_REFERENCE, expand_schema
+from kubesim.registry.registry import Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import NAME
 
@@ -54,8 +54,8 @@ class EventStrategy(Strategy):
 
     creates_on_update = True
 
-    def check(self, new: Object) -> Iterator[Problem]:
-        """The namespace and, of the newer style, who says what."""
+    def check(self, new: Object) -> Iterator[FieldProblem]:
+        """Check the namespace and, for the newer style, the reporting component and action."""
         about = new["involvedObject"].get("namespace", "")
         if about != new["metadata"].get("namespace", "") if about else new["metadata"].get("namespace") != "default":
             yield invalid("involvedObject.namespace", about, "does not match event.namespace")
@@ -112,24 +112,28 @@ def events() -> Resource:
         plural="events",
         kind="Event",
         namespaced=True,
-        schema=Schema.sound(partial(expand, SHAPES, "Event")),
+        schema=Schema.sound(partial(expand_schema, SHAPES, "Event")),
         strategy=EventStrategy(),
         columns=(
-            Column("Last Seen", _last_seen, description="When it last happened."),
-            Column("Type", lambda found: found.get("type", ""), description="Normal or Warning."),
-            Column("Reason", lambda found: found.get("reason", ""), description="What happened, in one word."),
-            Column("Object", _about, description="What it happened to."),
-            Column(
+            TableColumn("Last Seen", _last_seen, description="When it last happened."),
+            TableColumn("Type", lambda found: found.get("type", ""), description="Normal or Warning."),
+            TableColumn(
+                "Reason", lambda found: found.get("reason", ""), description="The reason of the event, in one word."
+            ),
+            TableColumn("Object", _about, description="The object that the event is about."),
+            TableColumn(
                 "Subobject",
                 lambda found: found["involvedObject"].get("fieldPath", ""),
                 priority=1,
                 description="Which part of it.",
             ),
-            Column("Source", _source, priority=1, description="Who says so, and where."),
-            Column("Message", lambda found: found.get("message", "").strip(), description="What happened."),
-            Column("First Seen", _first_seen, priority=1, description="When it first happened."),
-            Column("Count", _count, priority=1, description="How often."),
-            Column(NAME.name, NAME.value, NAME.type, NAME.format, 1, NAME.description),
+            TableColumn("Source", _source, priority=1, description="The reporting component and its host."),
+            TableColumn(
+                "Message", lambda found: found.get("message", "").strip(), description="The message of the event."
+            ),
+            TableColumn("First Seen", _first_seen, priority=1, description="When it first happened."),
+            TableColumn("Count", _count, priority=1, description="How often."),
+            TableColumn(NAME.name, NAME.value, NAME.type, NAME.format, 1, NAME.description),
         ),
         singular="event",
         short_names=("ev",),

@@ -1,7 +1,7 @@
-"""The jobs of Kubernetes itself (``batch/v1``): pods that run until enough of them have succeeded.
+"""The kind Job (``batch/v1``): pods that run until enough of them have succeeded.
 
-A job finds its pods by a label with its uid, which is stamped on job and template when it is created. What it runs
-never changes afterwards; how many run at a time does.
+A Job finds its pods by a label with its uid, which is set on Job and template when it is created. The template is
+immutable; the parallelism is not.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final
 from kubebase.ages import age, duration, seconds
 from kubebase.label_selector import matches
 from kubesim.api import metadata
-from kubesim.api.field_errors import Problem, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, invalid, required, unsupported
 from kubesim.kinds.pods.defaults import default_pod_spec
 from kubesim.kinds.pods.validation import check_template
 from kubesim.kinds.podspec import SHAPES as POD_SHAPES
-from kubesim.kinds.schema_dsl import expand
+from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.kinds.selectors import check_selector, shown
-from kubesim.registry.registry import Column, Context, Object, Resource, Strategy
+from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
 
@@ -113,7 +113,7 @@ UncountedPods
 
 
 class JobStrategy(Strategy):
-    """Defaults, labels, and what stays as it is."""
+    """Defaults, labels, and immutable fields."""
 
     has_generation = True
 
@@ -128,7 +128,7 @@ class JobStrategy(Strategy):
             new["metadata"]["labels"] = dict(labels)
 
     def on_update(self, new: Object, old: Object, context: Context) -> None:
-        """Defaults, as on create; the selector stays complete."""
+        """Defaults, as on create; the selector is preserved."""
         new["spec"] = copy.deepcopy(new["spec"])  # parts of it may be those of the old state
         self._complete(new)
         if not new["spec"]["manualSelector"]:
@@ -150,7 +150,7 @@ class JobStrategy(Strategy):
         pod = spec["template"].setdefault("spec", {})
         default_pod_spec(pod, "Job")
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """Counts, policies, selector and template."""
         spec = new["spec"]
         for count in COUNTS:
@@ -163,13 +163,13 @@ class JobStrategy(Strategy):
         if spec["template"]["spec"]["restartPolicy"] == "Always":
             yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
 
-    def check_status(self, new: Object, old: Object) -> Iterator[Problem]:
+    def check_status(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """Counts of pods."""
         for count in STATUS_COUNTS:
             if new["status"].get(count, 0) < 0:
                 yield invalid(f"status.{count}", new["status"][count], "must be greater than or equal to 0")
 
-    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
+    def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """What a job runs is decided when it is created."""
         now, before = new["spec"], old["spec"]
         if now.get("completions") != before.get("completions"):
@@ -209,7 +209,7 @@ def _settled(spec: Object, old: Object) -> Object:
     return {"metadata": about, "spec": {key: value for key, value in template["spec"].items() if key not in MOVABLE}}
 
 
-def _check_mode(spec: Object) -> Iterator[Problem]:
+def _check_mode(spec: Object) -> Iterator[FieldProblem]:
     mode = spec["completionMode"]
     if mode not in MODES:
         yield unsupported("spec.completionMode", mode, MODES)
@@ -224,7 +224,7 @@ def _check_mode(spec: Object) -> Iterator[Problem]:
             yield invalid(f"spec.{part}", spec[part], "requires indexed completion mode")
 
 
-def _check_policies(spec: Object) -> Iterator[Problem]:
+def _check_policies(spec: Object) -> Iterator[FieldProblem]:
     managed = spec.get("managedBy")
     if managed is not None and ("/" not in managed or list(metadata.check_label_key(managed, ""))):
         yield invalid("spec.managedBy", managed, 'must be a domain-prefixed path (such as "acme.io/foo")')
@@ -239,7 +239,7 @@ def _check_policies(spec: Object) -> Iterator[Problem]:
             yield invalid(where, rule, "specifying one of OnExitCodes and OnPodConditions is required")
 
 
-def _check_selector(new: Object) -> Iterator[Problem]:
+def _check_selector(new: Object) -> Iterator[FieldProblem]:
     spec, about = new["spec"], new["metadata"]
     selector = spec.get("selector")
     if selector is None:
@@ -288,7 +288,7 @@ def _duration(found: Object) -> str:
     return age(started) if first is None or last is None else duration(last - first)
 
 
-def of_containers(field: str) -> Column:
+def of_containers(field: str) -> TableColumn:
     """A column of the wide table: names or images of what the template runs."""
 
     def value(found: Object) -> str:
@@ -297,7 +297,7 @@ def of_containers(field: str) -> Column:
 
     words = {"name": ("Containers", "Names of its containers."), "image": ("Images", "Images of its containers.")}
     name, description = words[field]
-    return Column(name, value, priority=1, description=description)
+    return TableColumn(name, value, priority=1, description=description)
 
 
 def jobs() -> Resource:
@@ -308,17 +308,17 @@ def jobs() -> Resource:
         plural="jobs",
         kind="Job",
         namespaced=True,
-        schema=Schema.sound(partial(expand, SHAPES, "Job")),
+        schema=Schema.sound(partial(expand_schema, SHAPES, "Job")),
         strategy=JobStrategy(),
         columns=(
             NAME,
-            Column("Status", _status, description="Where the job stands."),
-            Column("Completions", _completions, description="Pods that succeeded, of those that must."),
-            Column("Duration", _duration, description="How long it runs, or ran."),
+            TableColumn("Status", _status, description="Where the job stands."),
+            TableColumn("Completions", _completions, description="Succeeded pods and required completions."),
+            TableColumn("Duration", _duration, description="How long it runs, or ran."),
             AGE,
             of_containers("name"),
             of_containers("image"),
-            Column(
+            TableColumn(
                 "Selector",
                 lambda found: shown(found["spec"].get("selector")),
                 priority=1,

@@ -1,4 +1,4 @@
-"""Leases: who leads, and until when the others wait. Whoever writes one must say what it replaces."""
+"""The kind Lease, used for leader election and node heartbeats. Updates require a resourceVersion."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from kubesim.api.field_errors import Problem, invalid
-from kubesim.kinds.schema_dsl import expand
-from kubesim.registry.registry import Column, Object, Resource, Strategy
+from kubesim.api.field_errors import FieldProblem, invalid
+from kubesim.kinds.schema_dsl import expand_schema
+from kubesim.registry.registry import Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
 
@@ -33,7 +33,7 @@ class LeaseStrategy(Strategy):
 
     unconditional = False
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """Durations last, and transitions are counted up."""
         spec = new["spec"]
         if spec.get("leaseDurationSeconds", 1) <= 0:
@@ -50,11 +50,13 @@ def leases() -> Resource:
         plural="leases",
         kind="Lease",
         namespaced=True,
-        schema=Schema.sound(partial(expand, SHAPES, "Lease")),
+        schema=Schema.sound(partial(expand_schema, SHAPES, "Lease")),
         strategy=LeaseStrategy(),
         columns=(
             NAME,
-            Column("Holder", lambda found: found["spec"].get("holderIdentity", ""), description="Who has it."),
+            TableColumn(
+                "Holder", lambda found: found["spec"].get("holderIdentity", ""), description="The holder of the lease."
+            ),
             AGE,
         ),
         singular="lease",

@@ -1,7 +1,7 @@
-"""Namespaces: the rooms other objects live in. One that is deleted stays until it is empty.
+"""The kind Namespace. A deleted namespace stays until it is empty.
 
-What keeps it is the entry ``kubernetes`` in ``spec.finalizers``. Whoever empties the namespace takes it out, by the
-subresource ``finalize``; an update leaves the finalizers as they are, whatever it says.
+The entry ``kubernetes`` in ``spec.finalizers`` keeps it. The namespace controller removes the entry through the
+subresource ``finalize``; an ordinary update never changes the finalizers.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from functools import partial
 from typing import Final
 
 from kubesim.api import metadata, status
-from kubesim.api.field_errors import Problem, invalid
-from kubesim.kinds.schema_dsl import expand
-from kubesim.registry.registry import Column, Context, Object, Resource, Strategy
+from kubesim.api.field_errors import FieldProblem, invalid
+from kubesim.kinds.schema_dsl import expand_schema
+from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
 
@@ -78,12 +78,12 @@ class NamespaceStrategy(Strategy):
             raise status.forbidden("namespaces", "", name, "this namespace may not be deleted")
         new["status"] = {**new.get("status", {}), "phase": "Terminating"}
 
-    def holds(self, old: Object) -> bool:
+    def blocks_removal(self, old: Object) -> bool:
         """Whether it is not known to be empty."""
         return bool(old.get("spec", {}).get("finalizers"))
 
-    def check(self, new: Object) -> Iterator[Problem]:
-        """Finalizers are names in somebody's domain, but for the one of Kubernetes itself."""
+    def check(self, new: Object) -> Iterator[FieldProblem]:
+        """Finalizers are qualified names, except for the one of Kubernetes itself."""
         for finalizer in new.get("spec", {}).get("finalizers", ()):
             yield from metadata.check_label_key(finalizer, "spec.finalizers")
             if "/" not in finalizer and finalizer != FINALIZER:
@@ -104,11 +104,13 @@ def namespaces() -> Resource:
         plural="namespaces",
         kind="Namespace",
         namespaced=False,
-        schema=Schema.sound(partial(expand, SHAPES, "Namespace")),
+        schema=Schema.sound(partial(expand_schema, SHAPES, "Namespace")),
         strategy=NamespaceStrategy(),
         columns=(
             NAME,
-            Column("Status", lambda found: found["status"].get("phase", ""), description="The phase of the namespace."),
+            TableColumn(
+                "Status", lambda found: found["status"].get("phase", ""), description="The phase of the namespace."
+            ),
             AGE,
         ),
         singular="namespace",

@@ -1,4 +1,4 @@
-"""Nodes: the machines pods are bound to, real or simulated."""
+"""The kind Node, real or simulated."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import cache
 from typing import Final
 
 from kubesim import tables
-from kubesim.api.field_errors import Fault, Problem, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldErrorType, FieldProblem, forbidden, invalid, required, unsupported
 from kubesim.api.metadata import check_label_key, check_label_value
 from kubesim.kinds.pods.placement import EFFECTS
 from kubesim.kinds.pods.resources import canonical, check_amount
-from kubesim.kinds.schema_dsl import OpenApi, expand
+from kubesim.kinds.schema_dsl import OpenApi, expand_schema
 from kubesim.registry.registry import Context, Object, Resource, Strategy
 from kubesim.schema import Schema
 from kubesim.tables import nodes as table
@@ -86,26 +86,26 @@ NodeSystemInfo
 @cache
 def node_openapi(*, custom: bool = False) -> OpenApi:
     """The schema of a Node without what every object has."""
-    return expand(SHAPES, "Node", custom=custom)
+    return expand_schema(SHAPES, "Node", custom=custom)
 
 
 class NodeStrategy(Strategy):
-    """A node comes with its status: whoever registers it knows what it has."""
+    """A node is created with its status, because the kubelet that registers it knows its capacity."""
 
     def on_create(self, new: Object, context: Context) -> None:
-        """Complete what a node says of itself."""
+        """Fill in defaults of spec and status."""
         _complete(new)
 
     def on_update(self, new: Object, old: Object, context: Context) -> None:
-        """Complete what a node says of itself."""
+        """Fill in defaults of spec and status."""
         _complete(new)
 
     def on_status(self, new: Object, old: Object, context: Context) -> None:
-        """Complete what a node says of itself."""
+        """Fill in defaults of spec and status."""
         _complete(new)
 
-    def check(self, new: Object) -> Iterator[Problem]:
-        """What is wrong with a node."""
+    def check(self, new: Object) -> Iterator[FieldProblem]:
+        """The problems of a node."""
         yield from _check_taints(new["spec"].get("taints", ()))
         yield from _check_ranges(new["spec"].get("podCIDRs", []))
         found: Object = new.get("status", {})
@@ -114,8 +114,8 @@ class NodeStrategy(Strategy):
                 if not name.startswith("hugepages-"):
                     yield from check_amount(name, amount, f"status.{which}.{name}")
 
-    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
-        """What identifies a node to the network and to its provider stays once it is set."""
+    def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
+        """podCIDR and providerID are immutable once set."""
         spec, before = new["spec"], old["spec"]
         if before.get("podCIDRs") and spec.get("podCIDRs") != before["podCIDRs"]:
             yield forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')
@@ -141,8 +141,8 @@ def _complete(node: Object) -> None:
     canonical(found.get("allocatable"), "Node")
 
 
-def _check_taints(taints: list[Object]) -> Iterator[Problem]:
-    """The real server looks for them in metadata, in its messages at least."""
+def _check_taints(taints: list[Object]) -> Iterator[FieldProblem]:
+    """kube-apiserver names them under metadata in its messages."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         where = f"metadata.taints[{index}]"
@@ -154,11 +154,11 @@ def _check_taints(taints: list[Object]) -> Iterator[Problem]:
         elif effect not in EFFECTS:
             yield unsupported(f"{where}.effect", effect, EFFECTS)
         if (key, effect) in seen:
-            yield Problem(where, Fault.DUPLICATE, "taints must be unique by key and effect pair", taint)
+            yield FieldProblem(where, FieldErrorType.DUPLICATE, "taints must be unique by key and effect pair", taint)
         seen.add((key, effect))
 
 
-def _check_ranges(ranges: list[str]) -> Iterator[Problem]:
+def _check_ranges(ranges: list[str]) -> Iterator[FieldProblem]:
     versions: list[int] = []
     for index, text in enumerate(ranges):
         try:

@@ -1,4 +1,4 @@
-"""Pod disruption budgets: how many pods of an application may be evicted at a time."""
+"""The kind PodDisruptionBudget."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from kubesim.api.field_errors import Problem, invalid, required, unsupported
-from kubesim.kinds.schema_dsl import expand
+from kubesim.api.field_errors import FieldProblem, invalid, required, unsupported
+from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.kinds.selectors import check_selector
-from kubesim.registry.registry import Column, Context, Object, Resource, Strategy
+from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
 
@@ -57,7 +57,7 @@ Condition
 
 
 class BudgetStrategy(Strategy):
-    """Either so many stay, or so many may go."""
+    """minAvailable and maxUnavailable exclude each other."""
 
     has_generation = True
     unconditional = False
@@ -66,7 +66,7 @@ class BudgetStrategy(Strategy):
         """Nothing is known of its pods yet."""
         new["status"] = dict.fromkeys(COUNTS, 0)
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """One of the two bounds, a selector, and counts that can be."""
         spec = new["spec"]
         if "minAvailable" in spec and "maxUnavailable" in spec:
@@ -88,7 +88,7 @@ class BudgetStrategy(Strategy):
                     yield required(f"status.conditions[{index}].{field}")
 
 
-def _check_bound(bound: float | str, field: str) -> Iterator[Problem]:
+def _check_bound(bound: float | str, field: str) -> Iterator[FieldProblem]:
     if not isinstance(bound, str):
         if bound < 0:
             yield invalid(field, bound, "must be greater than or equal to 0")
@@ -106,21 +106,21 @@ def pod_disruption_budgets() -> Resource:
         plural="poddisruptionbudgets",
         kind="PodDisruptionBudget",
         namespaced=True,
-        schema=Schema.sound(partial(expand, SHAPES, "PodDisruptionBudget")),
+        schema=Schema.sound(partial(expand_schema, SHAPES, "PodDisruptionBudget")),
         strategy=BudgetStrategy(),
         columns=(
             NAME,
-            Column(
+            TableColumn(
                 "Min Available",
                 lambda found: str(found["spec"].get("minAvailable", "N/A")),
                 description="So many pods stay.",
             ),
-            Column(
+            TableColumn(
                 "Max Unavailable",
                 lambda found: str(found["spec"].get("maxUnavailable", "N/A")),
                 description="So many pods may be missing.",
             ),
-            Column(
+            TableColumn(
                 "Allowed Disruptions",
                 lambda found: found["status"].get("disruptionsAllowed", 0),
                 "integer",

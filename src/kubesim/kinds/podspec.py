@@ -1,4 +1,4 @@
-"""The schema of a pod's spec, which pods have and which jobs of several kinds carry in a template.
+"""The schema of a pod's spec, which pods have and workload kinds carry in a template.
 
 Names and types are those of the core API, version 1. Volume sources of storage that no simulated node can mount are
 open objects: they are kept as written.
@@ -9,19 +9,19 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from kubesim.kinds.schema_dsl import OpenApi, expand
+from kubesim.kinds.schema_dsl import OpenApi, expand_schema
 
 
 @cache
 def pod_spec_schema(*, custom: bool = False) -> OpenApi:
-    """The schema of a PodSpec: as the real server reads its own kinds, or as a custom resource is held to it."""
-    return expand(SHAPES, "PodSpec", custom=custom)
+    """The schema of a PodSpec: as kube-apiserver reads its own kinds, or as a custom resource is held to it."""
+    return expand_schema(SHAPES, "PodSpec", custom=custom)
 
 
 @cache
 def pod_template_schema(*, custom: bool = False) -> OpenApi:
     """The schema of a PodTemplateSpec, metadata and spec."""
-    return expand(SHAPES, "PodTemplateSpec", custom=custom)
+    return expand_schema(SHAPES, "PodTemplateSpec", custom=custom)
 
 
 SHAPES: Final = """

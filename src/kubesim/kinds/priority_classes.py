@@ -1,4 +1,4 @@
-"""Priority classes: names for the numbers by which pods rank. The number of a class never changes."""
+"""The kind PriorityClass. The value of a class is immutable."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from functools import partial
 from typing import Final
 
 from kubesim.api import status
-from kubesim.api.field_errors import Problem, forbidden, invalid, unsupported
-from kubesim.kinds.schema_dsl import expand
-from kubesim.registry.registry import Column, Context, Object, Resource, Strategy
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, unsupported
+from kubesim.kinds.schema_dsl import expand_schema
+from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
 
@@ -34,21 +34,21 @@ class PriorityClassStrategy(Strategy):
     has_generation = True
 
     def on_create(self, new: Object, context: Context) -> None:
-        """A second default is refused."""
+        """Reject a second global default."""
         self._check_default(new, context)
 
     def on_update(self, new: Object, old: Object, context: Context) -> None:
-        """So is one that becomes it later."""
+        """Reject an update to a second global default."""
         self._check_default(new, context)
 
     def on_deletion(self, new: Object, context: Context) -> None:
-        """The system's own stay."""
+        """System priority classes cannot be deleted."""
         name = new["metadata"]["name"]
         if name in SYSTEM:
             detail = "this is a system priority class and cannot be deleted"
             raise status.forbidden("priorityclasses", GROUP, name, detail)
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """Names, range and policy."""
         name = new["metadata"].get("name", "")
         if name.startswith("system-"):
@@ -65,8 +65,8 @@ class PriorityClassStrategy(Strategy):
         if new["preemptionPolicy"] not in POLICIES:
             yield unsupported("preemptionPolicy", new["preemptionPolicy"], POLICIES)
 
-    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
-        """Pods have been ranked by it; it stays what it is."""
+    def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
+        """The value and preemption policy are immutable."""
         if new["value"] != old["value"]:
             yield forbidden("value", "may not be changed in an update.")
         if new["preemptionPolicy"] != old["preemptionPolicy"]:
@@ -90,19 +90,19 @@ def priority_classes() -> Resource:
         plural="priorityclasses",
         kind="PriorityClass",
         namespaced=False,
-        schema=Schema.sound(partial(expand, SHAPES, "PriorityClass")),
+        schema=Schema.sound(partial(expand_schema, SHAPES, "PriorityClass")),
         strategy=PriorityClassStrategy(),
         columns=(
             NAME,
-            Column("Value", lambda found: found["value"], "integer", description="The number pods rank by."),
-            Column(
+            TableColumn("Value", lambda found: found["value"], "integer", description="The number pods rank by."),
+            TableColumn(
                 "Global-Default",
                 lambda found: bool(found.get("globalDefault")),
                 "boolean",
                 description="Whether pods without a class get this one.",
             ),
             AGE,
-            Column(
+            TableColumn(
                 "PreemptionPolicy",
                 lambda found: found.get("preemptionPolicy", ""),
                 description="Whether its pods may take the place of others.",

@@ -1,7 +1,7 @@
-"""Resource quotas: what a namespace may use in all, and the weight it has among namespaces.
+"""The kind ResourceQuota: limits of a namespace, and its weight among namespaces.
 
-This is their form alone. ``kubesim.api.quota_ledger`` counts what a namespace uses and refuses writes that would
-exceed a quota.
+This module defines schema and validation. ``kubesim.api.quota_ledger`` counts what a namespace uses and rejects writes
+that would exceed a quota.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 
 from kubebase.quantity import NANOS, parse
 from kubesim.api import metadata
-from kubesim.api.field_errors import Problem, invalid, required
+from kubesim.api.field_errors import FieldProblem, invalid, required
 from kubesim.kinds.pods.resources import canonical_amount
-from kubesim.kinds.schema_dsl import expand
-from kubesim.registry.registry import Column, Context, Object, Resource, Strategy
+from kubesim.kinds.schema_dsl import expand_schema
+from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
 
@@ -81,7 +81,7 @@ class ResourceQuotaStrategy(Strategy):
         """The status has amounts too."""
         _canonical(new["status"])
 
-    def check(self, new: Object) -> Iterator[Problem]:
+    def check(self, new: Object) -> Iterator[FieldProblem]:
         """Resources, amounts and scopes."""
         spec = new["spec"]
         for part, amounts in (
@@ -96,8 +96,8 @@ class ResourceQuotaStrategy(Strategy):
         for requirement in (spec.get("scopeSelector") or {}).get("matchExpressions", ()):
             yield from _check_requirement(requirement)
 
-    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
-        """What has been counted under a scope stays under it."""
+    def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
+        """The scopes are immutable."""
         if sorted(new["spec"].get("scopes") or ()) != sorted(old["spec"].get("scopes") or ()):
             yield invalid("spec.scopes", new["spec"].get("scopes"), "field is immutable")
 
@@ -124,7 +124,7 @@ def _is_whole(name: str) -> bool:
     return name in COUNTED or ("/" in name and not name.startswith("requests.") and "kubernetes.io/" not in name)
 
 
-def _check_resource(name: str, field: str) -> Iterator[Problem]:
+def _check_resource(name: str, field: str) -> Iterator[FieldProblem]:
     found = list(metadata.check_label_key(name, field))
     yield from found
     if not found and "/" not in name and not _is_standard(name):
@@ -132,7 +132,7 @@ def _check_resource(name: str, field: str) -> Iterator[Problem]:
         yield invalid(field, name, "must be a standard resource for quota")
 
 
-def _check_amount(amount: str, field: str, *, whole: bool) -> Iterator[Problem]:
+def _check_amount(amount: str, field: str, *, whole: bool) -> Iterator[FieldProblem]:
     nano = parse(amount).nano
     if nano < 0:
         yield invalid(field, amount, "must be greater than or equal to 0")
@@ -140,7 +140,7 @@ def _check_amount(amount: str, field: str, *, whole: bool) -> Iterator[Problem]:
         yield invalid(field, amount, "must be an integer")
 
 
-def _check_scopes(scopes: list[str], hard: Object) -> Iterator[Problem]:
+def _check_scopes(scopes: list[str], hard: Object) -> Iterator[FieldProblem]:
     for scope in scopes:
         if scope not in SCOPES:
             yield invalid("spec.scopes", scopes, "unsupported scope")
@@ -151,7 +151,7 @@ def _check_scopes(scopes: list[str], hard: Object) -> Iterator[Problem]:
 
 
 def _counts_under(scope: str, name: str) -> bool:
-    """Whether a resource may stand under a scope. Of those with a domain (devices, ``count/``) all may."""
+    """Whether a resource may be limited under a scope. All with a domain (devices, ``count/``) may."""
     if not _is_standard(name):
         return True
     if scope == "VolumeAttributesClass":
@@ -159,7 +159,7 @@ def _counts_under(scope: str, name: str) -> bool:
     return name == "pods" or (scope != "BestEffort" and _base(name) in {"cpu", "memory"})
 
 
-def _check_requirement(requirement: Object) -> Iterator[Problem]:
+def _check_requirement(requirement: Object) -> Iterator[FieldProblem]:
     where = "spec.scopeSelector.matchExpressions"
     scope, operator, values = requirement["scopeName"], requirement["operator"], requirement.get("values")
     if scope not in SCOPES:
@@ -193,12 +193,12 @@ def resource_quotas() -> Resource:
         plural="resourcequotas",
         kind="ResourceQuota",
         namespaced=True,
-        schema=Schema.sound(partial(expand, SHAPES, "ResourceQuota")),
+        schema=Schema.sound(partial(expand_schema, SHAPES, "ResourceQuota")),
         strategy=ResourceQuotaStrategy(),
         columns=(
             NAME,
-            Column("Request", lambda found: _used(found, limits=False), description="Requested of what may be."),
-            Column("Limit", lambda found: _used(found, limits=True), description="Limits set of what may be."),
+            TableColumn("Request", lambda found: _used(found, limits=False), description="Requested of what may be."),
+            TableColumn("Limit", lambda found: _used(found, limits=True), description="Limits set of what may be."),
             AGE,
         ),
         singular="resourcequota",

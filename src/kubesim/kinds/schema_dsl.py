@@ -17,7 +17,7 @@ object about whose fields nothing is said), another shape, ``[T]`` for a list or
 patches merge although it is one value otherwise, ``merged`` one of scalars that patches add to; ``atomic`` makes a
 map one value. ``=`` gives a default.
 
-What ``!`` (required) means depends on who reads the object. The real server reads its own kinds into typed structs,
+What ``!`` (required) means depends on who reads the object. kube-apiserver reads its own kinds into typed structs,
 where a field that is missing is an empty text, a zero or an empty struct, and its checks take it from there; so
 `expand` gives such fields that default. A custom resource is held to its schema, so `expand(custom=True)` makes the
 schema ask for the field, and for keys of lists that differ.
@@ -59,12 +59,12 @@ ObjectReference
 _ZEROS: Final[Mapping[str, object]] = {"text": "", "bool": False, "int32": 0, "int64": 0, "number": 0, "int-or-text": 0}
 
 
-def expand(text: str, root: str, *, custom: bool = False) -> OpenApi:
+def expand_schema(text: str, root: str, *, custom: bool = False) -> OpenApi:
     """The OpenAPI schema of the shape ``root``. Shapes that occur more than once are one and the same dict."""
-    return _Expansion(shapes(text), custom).shape(root)
+    return _Expansion(parse_shapes(text), custom).shape(root)
 
 
-def shapes(text: str) -> dict[str, list[str]]:
+def parse_shapes(text: str) -> dict[str, list[str]]:
     """The lines of each shape, one for each of its fields."""
     found: dict[str, list[str]] = {}
     fields: list[str] = []

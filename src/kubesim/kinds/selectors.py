@@ -1,18 +1,18 @@
-"""Label selectors inside objects: what is wrong with one, and how tables print it."""
+"""Label selectors inside objects: validation, and their text in tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesim.api.field_errors import Problem, forbidden, invalid, required
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required
 from kubesim.api.metadata import check_label_key, check_label_value
 from kubesim.registry.registry import Object
 
 NO_OPERATOR = "not a valid selector operator"
 
 
-def check_selector(selector: Object, field: str) -> Iterator[Problem]:
-    """What is wrong with a label selector."""
+def check_selector(selector: Object, field: str) -> Iterator[FieldProblem]:
+    """The problems of a label selector."""
     for key, value in selector.get("matchLabels", {}).items():
         yield from check_label_key(key, f"{field}.matchLabels")
         yield from check_label_value(key, value, f"{field}.matchLabels")
@@ -20,8 +20,8 @@ def check_selector(selector: Object, field: str) -> Iterator[Problem]:
         yield from check_requirement(requirement, f"{field}.matchExpressions[{index}]")
 
 
-def check_requirement(requirement: Object, field: str, *, numeric: bool = False) -> Iterator[Problem]:
-    """What is wrong with a requirement; ``numeric``: of a node selector, which may compare numbers too."""
+def check_requirement(requirement: Object, field: str, *, numeric: bool = False) -> Iterator[FieldProblem]:
+    """The problems of a requirement; ``numeric``: of a node selector, which may compare numbers too."""
     key, operator = requirement.get("key", ""), requirement.get("operator", "")
     values: list[str] = requirement.get("values") or []
     match operator:

@@ -1,11 +1,11 @@
-"""Service accounts: whom the processes in pods act as. They are kept and shown; no tokens are issued for them."""
+"""The kind ServiceAccount. Objects are stored and shown; no tokens are issued."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Final
 
-from kubesim.kinds.schema_dsl import OBJECT_REFERENCE, expand
+from kubesim.kinds.schema_dsl import OBJECT_REFERENCE, expand_schema
 from kubesim.registry.registry import Resource, Strategy
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
@@ -37,7 +37,7 @@ def service_accounts() -> Resource:
         plural="serviceaccounts",
         kind="ServiceAccount",
         namespaced=True,
-        schema=Schema.sound(partial(expand, SHAPES, "ServiceAccount")),
+        schema=Schema.sound(partial(expand_schema, SHAPES, "ServiceAccount")),
         strategy=ServiceAccountStrategy(),
         columns=(NAME, AGE),
         singular="serviceaccount",

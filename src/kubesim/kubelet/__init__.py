@@ -1,7 +1,7 @@
-"""Simulated nodes: kubelets without machines, all of them played by one task.
+"""Simulated nodes: kubelets without machines, all run by one task.
 
-A node is an entry in a table, a pod on it a moment at which something is due (``timer_queue``). What comes next in a
-pod's life, and when, follows from the pod alone (``pod_lifecycle``): from its status, its restart policy and the
-behaviour that its annotations describe (``pod_behavior``). So a restart of this process changes nothing: running pods
-go on from where their status says they are.
+A node is an entry in a table; a pod on it is a timer (``timer_queue``). The next step of a pod, and its time, follow
+from the pod alone (``pod_lifecycle``): from its status, its restart policy and the behaviour that its annotations
+describe (``pod_behavior``). A restart of this process therefore changes nothing: running pods continue from the state
+that their status shows.
 """

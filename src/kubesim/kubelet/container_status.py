@@ -1,4 +1,4 @@
-"""What a kubelet reports of a pod's containers: their states, and the conditions that follow from them. Pure."""
+"""Container statuses as a kubelet reports them, and the pod conditions that follow from them. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesim.controllers.conditions import set_condition
+from kubesim.identity import ServerIdentity
 from kubesim.registry.registry import Object
 
 State = dict[str, Any]
@@ -15,69 +16,74 @@ KILLED, STOPPED = 137, 143  # exit codes after SIGKILL and SIGTERM
 
 
 def waiting(reason: str, message: str = "") -> State:
-    """A container that does not run yet, or not at the moment."""
+    """The state of a waiting container."""
     return {"waiting": {"reason": reason} | ({"message": message} if message else {})}
 
 
 def running(at: str) -> State:
-    """A container that runs."""
+    """The state of a running container."""
     return {"running": {"startedAt": at}}
 
 
 def terminated(code: int, started: str, finished: str, container_id: str) -> State:
-    """A container that has run."""
+    """The state of a terminated container."""
     reason = "Completed" if code == 0 else "Error"
     end = {"containerID": container_id, "exitCode": code, "reason": reason}
     return {"terminated": end | {"startedAt": started, "finishedAt": finished}}
 
 
-def report(pod: Object, state: Callable[[Object | None, str], State], *, restarted: int = 0) -> None:
-    """Give every container a new state; ``state`` knows the old entry, if any, and the container's id."""
+def set_container_states(
+    pod: Object, state: Callable[[Object | None, str], State], identity: ServerIdentity, *, restarted: int = 0
+) -> None:
+    """Set the state of every container; ``state`` gets the old status, if any, and the container's id."""
     status = pod["status"]
     entries = {entry["name"]: entry for entry in status.get("containerStatuses") or ()}
     status["containerStatuses"] = [
-        _entry(pod, container, entries.get(container["name"]), state, restarted)
+        _container_status(pod, container, entries.get(container["name"]), state, restarted, identity)
         for container in pod["spec"]["containers"]
     ]
 
 
-def report_init(pod: Object, at: str, *, done: bool, over: bool = False) -> None:
-    """Init containers: waiting, or done; those that go on beside the others run until the pod is over."""
+def set_init_container_states(
+    pod: Object, at: str, identity: ServerIdentity, *, done: bool, over: bool = False
+) -> None:
+    """Set the states of init containers: waiting, or completed; sidecars run until the pod has finished."""
     containers = pod["spec"].get("initContainers")
     if not containers:
         return
 
     def state(sidecar: bool) -> Callable[[Object | None, str], State]:
-        def of(old: Object | None, identity: str) -> State:
+        def of(old: Object | None, container_id: str) -> State:
             if not done:
                 return waiting("PodInitializing")
             if sidecar and not over:
-                return running(_started(old) or at)
+                return running(_started_at(old) or at)
             if old is not None and "terminated" in old["state"]:
                 return dict(old["state"])
-            return terminated(0, _started(old) or at, at, identity)
+            return terminated(0, _started_at(old) or at, at, container_id)
 
         return of
 
     status = pod["status"]
     entries = {entry["name"]: entry for entry in status.get("initContainerStatuses") or ()}
     status["initContainerStatuses"] = [
-        _entry(pod, container, entries.get(container["name"]), state(container.get("restartPolicy") == "Always"), 0)
+        _container_status(pod, container, entries.get(container["name"]), state(_is_sidecar(container)), 0, identity)
         for container in containers
     ]
     for entry in status["initContainerStatuses"]:
         entry["ready"] = done and ("terminated" in entry["state"] or not over)
 
 
-def _entry(
+def _container_status(
     pod: Object,
     container: Object,
     old: Object | None,
     state: Callable[[Object | None, str], State],
     restarted: int,
+    identity: ServerIdentity,
 ) -> Object:
     restarts = (old or {}).get("restartCount", 0) + restarted
-    now = state(old, _identity(pod, container["name"], restarts - restarted))
+    now = state(old, _container_id(identity.name, pod, container["name"], restarts - restarted))
     entry: Object = {
         "name": container["name"],
         "image": container.get("image", ""),
@@ -90,28 +96,32 @@ def _entry(
     }
     if "waiting" not in now:
         entry["imageID"] = container.get("image", "")
-        entry["containerID"] = _identity(pod, container["name"], restarts)
+        entry["containerID"] = _container_id(identity.name, pod, container["name"], restarts)
     return entry
 
 
-def _identity(pod: Object, container: str, restarts: int) -> str:
-    """Which life of which container of which pod it is. No digest: hashlib would bring OpenSSL with it."""
+def _is_sidecar(container: Object) -> bool:
+    return bool(container.get("restartPolicy") == "Always")
+
+
+def _container_id(runtime: str, pod: Object, container: str, restarts: int) -> str:
+    """A unique id for each start of a container. Not a digest, because hashlib loads OpenSSL."""
     uid = pod["metadata"]["uid"].replace("-", "")
-    return f"pumice://{uid}{crc32(container.encode()):08x}{restarts:024x}"
+    return f"{runtime}://{uid}{crc32(container.encode()):08x}{restarts:024x}"
 
 
-def _started(entry: Object | None) -> str | None:
+def _started_at(entry: Object | None) -> str | None:
     state = (entry or {}).get("state") or {}
     return (state.get("running") or state.get("terminated") or {}).get("startedAt")
 
 
-def started(entry: Object | None, otherwise: str) -> str:
-    """When a container was started, if it was."""
-    return _started(entry) or otherwise
+def started_at(entry: Object | None, otherwise: str) -> str:
+    """When a container was started, or ``otherwise``."""
+    return _started_at(entry) or otherwise
 
 
-def conditions(pod: Object, at: str) -> None:
-    """Conditions from the states of the containers. Those of others (PodScheduled, DisruptionTarget) stay."""
+def set_pod_conditions(pod: Object, at: str) -> None:
+    """Set the pod conditions that follow from container states; others (DisruptionTarget) are kept."""
     status = pod["status"]
     phase, entries = status["phase"], status.get("containerStatuses") or ()
     unready = [entry["name"] for entry in entries if not entry["ready"]]
@@ -126,19 +136,21 @@ def conditions(pod: Object, at: str) -> None:
         why = {}
     ready = "False" if why else "True"
     sandbox = phase not in {"Succeeded", "Failed"} and bool(status.get("podIP"))
-    _put(status, "PodReadyToStartContainers", "True" if sandbox else "False", {}, at)
+    _set_pod_condition(status, "PodReadyToStartContainers", "True" if sandbox else "False", {}, at)
     if initialized:
-        _put(status, "Initialized", "True", {"reason": "PodCompleted"} if phase == "Succeeded" else {}, at)
+        _set_pod_condition(
+            status, "Initialized", "True", {"reason": "PodCompleted"} if phase == "Succeeded" else {}, at
+        )
     else:
         names = " ".join(container["name"] for container in pod["spec"].get("initContainers") or ())
         text = f"containers with incomplete status: [{names}]"
-        _put(status, "Initialized", "False", {"reason": "ContainersNotInitialized", "message": text}, at)
-    _put(status, "Ready", ready, why, at)
-    _put(status, "ContainersReady", ready, why, at)
-    _put(status, "PodScheduled", "True", {}, at)
+        _set_pod_condition(status, "Initialized", "False", {"reason": "ContainersNotInitialized", "message": text}, at)
+    _set_pod_condition(status, "Ready", ready, why, at)
+    _set_pod_condition(status, "ContainersReady", ready, why, at)
+    _set_pod_condition(status, "PodScheduled", "True", {}, at)
 
 
-def _put(status: Object, kind: str, holds: str, why: Object, at: str) -> None:
+def _set_pod_condition(status: Object, kind: str, holds: str, why: Object, at: str) -> None:
     set_condition(status, {"type": kind, "status": holds, **why}, at)
     for entry in status["conditions"]:
         if entry["type"] == kind:

@@ -1,11 +1,10 @@
 """All simulated kubelets, in one task.
 
-Changes of nodes and pods come in and move what is due on the wheel; when something is due, it is done: one write to
-the API, whose change comes in again. Many are done side by side, because a write waits for the disk and one trip to
-the disk serves all.
+Changes of nodes and pods set timers. When a timer expires, the kubelet takes the next step: one write to the API, whose
+change event sets the next timer. Steps run in parallel, because a write waits for the disk and one sync serves all.
 
-A lost node (annotation ``pumice.dev/lost``) does nothing. When it comes back it catches up: what would have happened
-meanwhile is reported with the times at which it did.
+A lost node (annotation ``lost``) does nothing. When it returns it catches up: it reports the steps of the meantime with
+the times at which they would have happened.
 """
 
 from __future__ import annotations
@@ -19,14 +18,23 @@ from functools import partial
 from kubebase.resource_vector import Registry, ResourceError, Vector
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
-from kubesim.clock import Clock, moment
+from kubesim.clock import Clock, parse_time
 from kubesim.controllers.events import EventRecorder
-from kubesim.controllers.gc.garbage_collector import place
+from kubesim.controllers.gc.garbage_collector import split_key
 from kubesim.kubelet import pod_lifecycle
-from kubesim.kubelet.node_agents import NodeAgent, NodeAgents, is_alive, is_well
-from kubesim.kubelet.node_capacity import request_of
+from kubesim.kubelet.node_agents import NodeAgent, NodeAgents, is_alive, is_fully_reported
+from kubesim.kubelet.node_capacity import requested_vector
 from kubesim.kubelet.node_template import DEFAULT_CAPACITY, parse_capacity
-from kubesim.kubelet.pod_lifecycle import KubeletTiming, PodAction, Stage, Step, began, next_step, restarts, stage
+from kubesim.kubelet.pod_lifecycle import (
+    KubeletConfig,
+    PodAction,
+    PodStage,
+    PodStep,
+    next_step,
+    pod_stage,
+    restarts,
+    stage_start,
+)
 from kubesim.kubelet.timer_queue import TimerQueue
 from kubesim.registry.registry import Object
 from kubesim.storage import Change
@@ -38,7 +46,7 @@ RETRY_SECONDS = 1.0
 
 
 class _PodState:
-    """One pod on a node: where it is, since when, and what comes next."""
+    """A pod on a node: its stage, since when, and its next step."""
 
     __slots__ = (
         "address", "admitted", "coming", "deleted", "deletion", "entered", "host", "request", "stage", "step", "uid",
@@ -50,12 +58,12 @@ class _PodState:
         self.request = request
         self.address = ""
         self.admitted = False
-        self.stage: tuple[Stage, int] | None = None
+        self.stage: tuple[PodStage, int] | None = None
         self.entered = 0.0
-        self.coming: float | None = None  # when the next stage begins, if it is known better than by its arrival
+        self.coming: float | None = None  # when the next stage begins, if known before its watch event
         self.deletion: tuple[str, int] | None = None
         self.deleted: float | None = None
-        self.step: Step | None = None
+        self.step: PodStep | None = None
 
 
 class Kubelets:
@@ -68,247 +76,257 @@ class Kubelets:
         nodes: Sequence[Object] = (),
         *,
         capacity: Mapping[str, str] | None = None,
-        habits: KubeletTiming | None = None,
+        config: KubeletConfig | None = None,
     ) -> None:
         self._api = api
         self._clock = clock
-        self._wanted = nodes
-        self._habits = habits or KubeletTiming()
+        self._initial_nodes = nodes
+        self._config = config or KubeletConfig(api.identity)
         self._events = EventRecorder(api, "kubelet", clock)
         self._registry = Registry()
-        self.hosts = NodeAgents(api, clock, capacity or parse_capacity(DEFAULT_CAPACITY), self._registry)
-        self._lives: dict[str, _PodState] = {}
-        self._wheel = TimerQueue()
-        self._news = asyncio.Event()
+        self.nodes = NodeAgents(api, clock, capacity or parse_capacity(DEFAULT_CAPACITY), self._registry)
+        self._pod_states: dict[str, _PodState] = {}
+        self._timers = TimerQueue()
+        self._wake = asyncio.Event()
 
     async def register(self) -> None:
-        """Create the nodes that were asked for, unless they are there."""
-        await self.hosts.register(self._wanted)
+        """Create the initial nodes that do not exist."""
+        await self.nodes.register(self._initial_nodes)
 
-    # ---- what is heard ------------------------------------------------------------------------------------
+    # ---- watch events -------------------------------------------------------------------------------------
 
-    def take_node(self, change: Change) -> None:
-        """Take note of a node."""
+    def on_node_change(self, change: Change) -> None:
+        """Handle a change of a node."""
         node = change.object
-        host = self.hosts.take(node, deleted=change.deleted)
-        alive = not change.deleted and is_alive(node)
-        if alive and not is_well(node):
-            self._due(f"nodes/{host.name}", self._clock.now())
+        host = self.nodes.on_node_change(node, deleted=change.deleted)
+        alive = not change.deleted and is_alive(node, self._api.identity)
+        if alive and not is_fully_reported(node):
+            self._set_timer(f"nodes/{host.name}", self._clock.now())
         if alive != host.alive:
             host.alive = alive
-            self._due(f"leases/{host.name}", self._clock.now() if alive else None)
+            self._set_timer(f"leases/{host.name}", self._clock.now() if alive else None)
             for key in list(host.pods):
-                self._resume(key)
-        self.hosts.drop_unused(host)
+                self._resume_pod(key)
+        self.nodes.drop_unused(host)
 
-    def _resume(self, key: str) -> None:
-        """Go on with a pod whose node is back (or stop, if it is lost). What was deleted meanwhile is news to it."""
-        life = self._lives[key]
-        pod = self._api.read(*place(key)) if life.host.alive else None
-        if pod is not None and pod["metadata"]["uid"] == life.uid:
-            if life.deleted is not None:
-                life.deleted = self._clock.now()
-            life.step = next_step(pod, life.entered, life.deleted, self._clock, self._habits)
-        self._plan(key, life.step)
+    def _resume_pod(self, key: str) -> None:
+        """Resume a pod whose node is back, or suspend it if the node is lost. Deletions meanwhile count from now."""
+        pod_state = self._pod_states[key]
+        pod = self._api.read(*split_key(key)) if pod_state.host.alive else None
+        if pod is not None and pod["metadata"]["uid"] == pod_state.uid:
+            if pod_state.deleted is not None:
+                pod_state.deleted = self._clock.now()
+            pod_state.step = next_step(pod, pod_state.entered, pod_state.deleted, self._clock, self._config)
+        self._schedule_step(key, pod_state.step)
 
-    def take_pod(self, change: Change, *, first: bool = False) -> None:
-        """Take note of a pod. ``first``: it was there before this process, so its status says since when."""
+    def on_pod_change(self, change: Change, *, first: bool = False) -> None:
+        """Handle a change of a pod. ``first``: it existed before this process, so its status has the times."""
         pod = change.object
         if not pod["spec"].get("nodeName"):
             return
-        key, here = change.key, stage(pod)
-        life = self._lives.get(key)
-        gone = change.deleted or (here is Stage.OVER and not pod["metadata"].get("deletionGracePeriodSeconds"))
-        if life is not None and (gone or life.uid != pod["metadata"]["uid"]):
-            self._forget(key, life)
-            life = None
+        key, here = change.key, pod_stage(pod)
+        pod_state = self._pod_states.get(key)
+        gone = change.deleted or (here is PodStage.OVER and not pod["metadata"].get("deletionGracePeriodSeconds"))
+        if pod_state is not None and (gone or pod_state.uid != pod["metadata"]["uid"]):
+            self._remove_pod(key, pod_state)
+            pod_state = None
         if gone:
             return
-        if life is None:
-            life = self._begin(key, pod)
-        if here is Stage.OVER:
-            self._free(life)
-        self._note_stage(life, pod, first=first)
-        self._note_deletion(life, pod, first=first)
-        self._plan(key, next_step(pod, life.entered, life.deleted, self._clock, self._habits))
+        if pod_state is None:
+            pod_state = self._add_pod(key, pod)
+        if here is PodStage.OVER:
+            self._free_resources(pod_state)
+        self._note_stage(pod_state, pod, first=first)
+        self._note_deletion(pod_state, pod, first=first)
+        self._schedule_step(key, next_step(pod, pod_state.entered, pod_state.deleted, self._clock, self._config))
 
-    def _begin(self, key: str, pod: Object) -> _PodState:
-        host = self.hosts.named(pod["spec"]["nodeName"])
+    def _add_pod(self, key: str, pod: Object) -> _PodState:
+        host = self.nodes.get_or_add(pod["spec"]["nodeName"])
         try:
-            request = request_of(pod, self._registry)
+            request = requested_vector(pod, self._registry)
         except ResourceError:
             request = ()
-        life = self._lives[key] = _PodState(pod["metadata"]["uid"], host, request)
+        pod_state = self._pod_states[key] = _PodState(pod["metadata"]["uid"], host, request)
         host.pods.add(key)
-        if stage(pod) not in {Stage.NEW, Stage.OVER}:
-            life.admitted = True
-            life.address = (pod.get("status") or {}).get("podIP", "")
-            host.room.hold(request, life.address)
-        return life
+        if pod_stage(pod) not in {PodStage.NEW, PodStage.OVER}:
+            pod_state.admitted = True
+            pod_state.address = (pod.get("status") or {}).get("podIP", "")
+            host.capacity.reserve(request, pod_state.address)
+        return pod_state
 
-    def _note_stage(self, life: _PodState, pod: Object, *, first: bool) -> None:
-        here = (stage(pod), restarts(pod))
-        if life.stage == here:
+    def _note_stage(self, pod_state: _PodState, pod: Object, *, first: bool) -> None:
+        here = (pod_stage(pod), restarts(pod))
+        if pod_state.stage == here:
             return
-        if first and here[0] is not Stage.NEW:
-            life.entered = began(pod)
+        if first and here[0] is not PodStage.NEW:
+            pod_state.entered = stage_start(pod)
         else:
-            life.entered = self._clock.now() if life.coming is None else life.coming
-        life.stage, life.coming = here, None
+            pod_state.entered = self._clock.now() if pod_state.coming is None else pod_state.coming
+        pod_state.stage, pod_state.coming = here, None
 
-    def _note_deletion(self, life: _PodState, pod: Object, *, first: bool) -> None:
+    def _note_deletion(self, pod_state: _PodState, pod: Object, *, first: bool) -> None:
         about = pod["metadata"]
         if "deletionTimestamp" not in about:
             return
         grace = about.get("deletionGracePeriodSeconds") or 0
         deletion = (about["deletionTimestamp"], grace)
-        if deletion != life.deletion:  # new, or with a shorter grace, which counts from when it was asked for
-            life.deletion = deletion
-            life.deleted = moment(deletion[0]) - grace if first else self._clock.now()
+        if deletion != pod_state.deletion:  # new, or with a shorter grace, which counts from when it was asked for
+            pod_state.deletion = deletion
+            pod_state.deleted = parse_time(deletion[0]) - grace if first else self._clock.now()
 
-    def _free(self, life: _PodState) -> None:
-        if life.admitted:
-            life.host.room.free(life.request, life.address)
-            life.admitted = False
+    def _free_resources(self, pod_state: _PodState) -> None:
+        if pod_state.admitted:
+            pod_state.host.capacity.release(pod_state.request, pod_state.address)
+            pod_state.admitted = False
 
-    def _forget(self, key: str, life: _PodState) -> None:
-        self._free(life)
-        life.host.pods.discard(key)
-        self.hosts.drop_unused(life.host)
-        del self._lives[key]
-        self._wheel.put(key, None)
+    def _remove_pod(self, key: str, pod_state: _PodState) -> None:
+        self._free_resources(pod_state)
+        pod_state.host.pods.discard(key)
+        self.nodes.drop_unused(pod_state.host)
+        del self._pod_states[key]
+        self._timers.set_timer(key, None)
 
-    def _plan(self, key: str, step: Step | None) -> None:
-        life = self._lives[key]
-        life.step = step
-        self._due(key, step.due if step and life.host.alive else None)
+    def _schedule_step(self, key: str, step: PodStep | None) -> None:
+        pod_state = self._pod_states[key]
+        pod_state.step = step
+        self._set_timer(key, step.due if step and pod_state.host.alive else None)
 
-    def _due(self, key: str, at: float | None) -> None:
-        self._wheel.put(key, at)
+    def _set_timer(self, key: str, at: float | None) -> None:
+        self._timers.set_timer(key, at)
         if at is not None:
-            self._news.set()
+            self._wake.set()
 
-    # ---- what is done -------------------------------------------------------------------------------------
+    # ---- steps ---------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Play all nodes until cancelled."""
+        """Simulate all nodes until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             async for batch in self._api.follow("nodes"):
                 for change in batch:
-                    self.take_node(change)
-                if not batch:  # now pods can be placed
+                    self.on_node_change(change)
+                if not batch:  # now all nodes are known
                     tasks.create_task(self._follow_pods(tasks))
 
     async def _follow_pods(self, tasks: asyncio.TaskGroup) -> None:
         known = False
         async for batch in self._api.follow("pods"):
             for change in batch if known else sorted(batch, key=_admitted_first):
-                self.take_pod(change, first=not known)
+                self.on_pod_change(change, first=not known)
             if not batch:
                 known = True
-                tasks.create_task(self._play())
+                tasks.create_task(self._run_timers())
 
-    async def _play(self) -> None:
+    async def _run_timers(self) -> None:
         while True:
-            self._news.clear()
-            await self.turn()
-            due = self._wheel.next()
+            self._wake.clear()
+            await self.run_due_steps()
+            due = self._timers.next_due()
             wait = None if due is None else max(0.0, due - self._clock.now())
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
-                    await self._news.wait()
+                    await self._wake.wait()
 
-    async def turn(self) -> int:
-        """Do what is due now. Returns how much that was."""
+    async def run_due_steps(self) -> int:
+        """Take all steps that are due. Returns their number."""
         done = 0
-        while keys := self._wheel.pop(self._clock.now(), AT_ONCE):
+        while keys := self._timers.pop_due(self._clock.now(), AT_ONCE):
             done += len(keys)
-            await asyncio.gather(*map(self._act, keys))
+            await asyncio.gather(*map(self._handle_timer, keys))
         return done
 
-    async def _act(self, key: str) -> None:
+    async def _handle_timer(self, key: str) -> None:
         kind, _, name = key.partition("/")
         try:
             if kind == "nodes":
-                await self.hosts.report(name)
+                await self.nodes.report_status(name)
             elif kind == "leases":
-                self._due(key, await self.hosts.renew(name))
+                self._set_timer(key, await self.nodes.renew_lease(name))
             else:
-                await self._live(key)
+                await self._take_step(key)
         except Exception as error:  # one bad pod must not stop all nodes
             if not isinstance(error, ApiError):
                 log.exception("%s: again in %.0f s", key, RETRY_SECONDS)
-            if key in self._lives or kind != "pods":
-                self._due(key, self._clock.now() + RETRY_SECONDS)
+            if key in self._pod_states or kind != "pods":
+                self._set_timer(key, self._clock.now() + RETRY_SECONDS)
 
-    async def _live(self, key: str) -> None:
-        """Take a pod one step further."""
-        life = self._lives.get(key)
-        if life is None or life.step is None or not life.host.alive:
+    async def _take_step(self, key: str) -> None:
+        """Take the next step of a pod."""
+        pod_state = self._pod_states.get(key)
+        if pod_state is None or pod_state.step is None or not pod_state.host.alive:
             return
-        at = life.coming = min(life.step.due, self._clock.now())
-        match life.step.act:
+        identity = self._config.identity
+        at = pod_state.coming = min(pod_state.step.due, self._clock.now())
+        match pod_state.step.action:
             case PodAction.ADMIT:
-                await self._admit(key, life, at)
+                await self._admit(key, pod_state, at)
             case PodAction.START:
-                await self._start(key, life, partial(pod_lifecycle.start, at=at))
+                await self._start(key, pod_state, partial(pod_lifecycle.start, at=at, identity=identity))
             case PodAction.CONFIRM:
-                await self._write(key, life, partial(pod_lifecycle.confirm, at=self._clock.now()))
+                await self._update_status(key, pod_state, partial(pod_lifecycle.confirm, at=self._clock.now()))
             case PodAction.EXIT:
-                leave = partial(pod_lifecycle.leave, at=at, entered=life.entered, clock=self._clock)
-                await self._write(key, life, leave)
+                leave = partial(
+                    pod_lifecycle.exit_containers,
+                    at=at,
+                    entered=pod_state.entered,
+                    clock=self._clock,
+                    identity=identity,
+                )
+                await self._update_status(key, pod_state, leave)
             case PodAction.RESTART:
-                await self._write(key, life, partial(pod_lifecycle.restart, at=at))
+                await self._update_status(key, pod_state, partial(pod_lifecycle.restart, at=at, identity=identity))
             case PodAction.EXPIRE:
-                await self._write(key, life, partial(pod_lifecycle.expire, at=at))
+                await self._update_status(key, pod_state, partial(pod_lifecycle.expire, at=at, identity=identity))
             case PodAction.STOP:
-                await self._write(key, life, partial(pod_lifecycle.stop, at=at))
-                await self._remove(key, life)
+                await self._update_status(key, pod_state, partial(pod_lifecycle.stop, at=at, identity=identity))
+                await self._delete_pod(key, pod_state)
             case PodAction.REMOVE:
-                await self._remove(key, life)
+                await self._delete_pod(key, pod_state)
 
-    async def _admit(self, key: str, life: _PodState, at: float) -> None:
-        host = life.host
-        lack = None if life.admitted else host.room.lack(life.request)
+    async def _admit(self, key: str, pod_state: _PodState, at: float) -> None:
+        host = pod_state.host
+        lack = None if pod_state.admitted else host.capacity.shortage(pod_state.request)
         if lack is not None:
             reason, text = f"OutOf{lack.resource}", str(lack)
-            pod = await self._write(key, life, partial(pod_lifecycle.reject, at=at, reason=reason, message=text))
+            pod = await self._update_status(
+                key, pod_state, partial(pod_lifecycle.reject, at=at, reason=reason, message=text)
+            )
             if pod is not None:
-                await self._events.warn(pod, reason, text, host=host.name)
+                await self._events.record_warning(pod, reason, text, host=host.name)
             return
-        if not life.admitted:  # by an attempt that could not be written
-            life.address, life.admitted = host.room.new_address(), True
-            host.room.hold(life.request, life.address)
-        own = life.address
+        if not pod_state.admitted:  # otherwise admitted by an attempt whose write failed
+            pod_state.address, pod_state.admitted = host.capacity.new_address(), True
+            host.capacity.reserve(pod_state.request, pod_state.address)
+        own, identity = pod_state.address, self._config.identity
 
         def admit(pod: Object) -> None:
-            pod_lifecycle.admit(pod, at, host.address, host.address if pod["spec"].get("hostNetwork") else own)
-            if not self._habits.start_seconds:
-                pod_lifecycle.start(pod, at)
+            address = host.address if pod["spec"].get("hostNetwork") else own
+            pod_lifecycle.admit(pod, at, host.address, address, identity)
+            if not self._config.start_seconds:
+                pod_lifecycle.start(pod, at, identity)
 
-        await self._start(key, life, admit)
+        await self._start(key, pod_state, admit)
 
-    async def _start(self, key: str, life: _PodState, change: Callable[[Object], None]) -> None:
-        pod = await self._write(key, life, change)
-        problem = pod_lifecycle.complaint(pod) if pod else ""
+    async def _start(self, key: str, pod_state: _PodState, change: Callable[[Object], None]) -> None:
+        pod = await self._update_status(key, pod_state, change)
+        problem = pod_lifecycle.config_error(pod) if pod else ""
         if pod and problem:
-            await self._events.warn(pod, "Failed", problem, host=life.host.name)
+            await self._events.record_warning(pod, "Failed", problem, host=pod_state.host.name)
 
-    async def _write(self, key: str, life: _PodState, change: Callable[[Object], None]) -> Object | None:
-        """Change the status of a pod, if it is still where it was when the change was planned."""
-        planned = life.stage, life.deletion is not None
+    async def _update_status(self, key: str, pod_state: _PodState, change: Callable[[Object], None]) -> Object | None:
+        """Update the status of a pod if it is still in the stage for which the change was planned."""
+        planned = pod_state.stage, pod_state.deletion is not None
 
         def edit(pod: Object) -> None:
-            if planned == ((stage(pod), restarts(pod)), "deletionTimestamp" in pod["metadata"]):
+            if planned == ((pod_stage(pod), restarts(pod)), "deletionTimestamp" in pod["metadata"]):
                 change(pod)
 
-        return await self._api.modify(*place(key), edit, subresource="status", uid=life.uid)
+        return await self._api.modify(*split_key(key), edit, subresource="status", uid=pod_state.uid)
 
-    async def _remove(self, key: str, life: _PodState) -> None:
-        await self._api.delete(*place(key), grace=0, uid=life.uid)
+    async def _delete_pod(self, key: str, pod_state: _PodState) -> None:
+        await self._api.delete(*split_key(key), grace=0, uid=pod_state.uid)
 
 
 def _admitted_first(change: Change) -> tuple[bool, str, str]:
-    """Pods that a node has already taken come before those that it has not; these in the order of their creation."""
+    """Sort admitted pods before new ones, and these by creation."""
     pod = change.object
-    return stage(pod) is Stage.NEW, pod["metadata"].get("creationTimestamp", ""), change.key
+    return pod_stage(pod) is PodStage.NEW, pod["metadata"].get("creationTimestamp", ""), change.key

@@ -1,4 +1,4 @@
-"""What ``kubectl logs`` shows of a simulated pod: a few lines that its status tells, and the errors of a real node."""
+"""Logs of simulated pods: a few lines derived from the status, and the errors of a real node."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kubesim.api import status
-from kubesim.clock import moment
+from kubesim.clock import parse_time
 from kubesim.registry.registry import Object
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class LogOptions:
     """Which part of a log is asked for."""
 
     container: str = ""
@@ -22,15 +22,15 @@ class Excerpt:
     limit_bytes: int | None = None
 
 
-def log_of(pod: Object, excerpt: Excerpt | None = None) -> str:
+def pod_log(pod: Object, excerpt: LogOptions | None = None) -> str:
     """The log of one container of a pod. ``ApiError`` if there is none to show."""
-    excerpt = excerpt or Excerpt()
+    excerpt = excerpt or LogOptions()
     container = _chosen(pod, excerpt.container)
     if not pod["spec"].get("nodeName"):
         return ""
     lines = list(_lines(pod, container, previous=excerpt.previous))
     if excerpt.since is not None:
-        lines = [line for line in lines if moment(line[0]) >= excerpt.since]
+        lines = [line for line in lines if parse_time(line[0]) >= excerpt.since]
     if excerpt.tail_lines is not None:
         lines = lines[-excerpt.tail_lines :] if excerpt.tail_lines else []
     text = "".join(f"{at} {words}\n" if excerpt.timestamps else f"{words}\n" for at, words in lines)
@@ -38,7 +38,7 @@ def log_of(pod: Object, excerpt: Excerpt | None = None) -> str:
 
 
 def _chosen(pod: Object, container: str) -> str:
-    """The container that is meant; one that is not named must be the only one."""
+    """The requested container; without a name, the only one."""
     name, spec = pod["metadata"]["name"], pod["spec"]
     names = [entry["name"] for entry in spec["containers"]]
     init = [entry["name"] for entry in spec.get("initContainers") or ()]

@@ -1,10 +1,10 @@
-"""The simulated nodes themselves: who they are, whether they live, and what their kubelets say about them.
+"""The simulated nodes: registration, status reports and leases.
 
-Existing nodes are taken over at start; those that somebody creates later are played as well, unless they are
-annotated ``pumice.dev/simulated: "false"``.
+Existing nodes are taken over at start; nodes that a client creates later are simulated as well, unless they are
+annotated ``simulated: "false"`` (in the domain of the product).
 
-A real kubelet renews its lease every 10 seconds. Thousands of simulated ones would do nothing else, so their leases
-are long and renewed rarely; whether a simulated node lives is decided in this process anyway.
+A real kubelet renews its lease every 10 seconds. Thousands of simulated ones would do nothing else, so their leases are
+long and renewed rarely; the node lifecycle controller does not need them for simulated nodes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from kubebase.resource_vector import Registry
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
 from kubesim.clock import Clock, micro_stamp, stamp
-from kubesim.controllers.conditions import is_true
+from kubesim.controllers.conditions import is_condition_true
 from kubesim.controllers.nodes.node_lifecycle import LEASE_NAMESPACE, LEASES, is_lost, is_simulated
+from kubesim.identity import ServerIdentity
 from kubesim.kubelet.node_capacity import NodeCapacity
-from kubesim.kubelet.node_template import complete, internal_address, number_of, report
+from kubesim.kubelet.node_template import fill_in_node, internal_address, node_number, report_node_status
 from kubesim.registry.registry import Object
 
 AT_ONCE = 256
@@ -28,58 +29,58 @@ RENEW_SECONDS = 1200.0
 
 
 class NodeAgent:
-    """One node, as its kubelet knows it. Without a uid it is only a name that pods are bound to."""
+    """The kubelet's state of a node. Without a uid the node does not exist, but pods are bound to its name."""
 
-    __slots__ = ("address", "alive", "name", "pods", "room", "uid")
+    __slots__ = ("address", "alive", "capacity", "name", "pods", "uid")
 
     def __init__(self, name: str, registry: Registry) -> None:
         self.name = name
         self.uid = ""
         self.alive = False
         self.address = ""
-        self.room = NodeCapacity(registry)
+        self.capacity = NodeCapacity(registry)
         self.pods: set[str] = set()
 
 
 class NodeAgents:
-    """All nodes, and the writes of their kubelets that are about the node and not about a pod."""
+    """All simulated nodes, and the writes of their kubelets to nodes and leases."""
 
     def __init__(self, api: InProcessClient, clock: Clock, capacity: Mapping[str, str], registry: Registry) -> None:
         self._api = api
         self._clock = clock
         self._capacity = capacity
         self._registry = registry
-        self._hosts: dict[str, NodeAgent] = {}
+        self._agents: dict[str, NodeAgent] = {}
         self._numbers: set[int] = set()
         self._next_number = 0
 
     def __len__(self) -> int:
         """How many nodes are alive."""
-        return sum(host.alive for host in self._hosts.values())
+        return sum(host.alive for host in self._agents.values())
 
-    def named(self, name: str) -> NodeAgent:
-        """A node, whether or not it exists."""
-        host = self._hosts.get(name)
+    def get_or_add(self, name: str) -> NodeAgent:
+        """The agent of a node, whether or not the node exists."""
+        host = self._agents.get(name)
         if host is None:
-            host = self._hosts[name] = NodeAgent(name, self._registry)
+            host = self._agents[name] = NodeAgent(name, self._registry)
         return host
 
-    def take(self, node: Object, *, deleted: bool) -> NodeAgent:
-        """Take note of a node. Whether it lives is for the caller to compare with what was."""
-        host = self.named(node["metadata"]["name"])
+    def on_node_change(self, node: Object, *, deleted: bool) -> NodeAgent:
+        """Handle a change of a node. The caller updates whether it is alive."""
+        host = self.get_or_add(node["metadata"]["name"])
         if deleted:
             host.uid = ""
         else:
             host.uid = node["metadata"]["uid"]
             host.address = internal_address(node)
-            host.room.resize(node)
+            host.capacity.resize(node)
             self._take_number(node)
         return host
 
     def drop_unused(self, host: NodeAgent) -> None:
-        """Forget a name that is no node's and that no pod is bound to."""
+        """Remove an agent whose node does not exist and has no pods."""
         if not host.uid and not host.pods:
-            self._hosts.pop(host.name, None)
+            self._agents.pop(host.name, None)
 
     # ---- numbers, from which addresses are made -----------------------------------------------------------
 
@@ -90,14 +91,14 @@ class NodeAgents:
         return self._next_number
 
     def _take_number(self, node: Object) -> None:
-        number = number_of(node)
+        number = node_number(node)
         if number is not None:
             self._numbers.add(number)
 
-    # ---- what kubelets write ------------------------------------------------------------------------------
+    # ---- writes -------------------------------------------------------------------------------------------
 
     async def register(self, wanted: Sequence[Object]) -> None:
-        """Create the nodes that are wanted and not there; give those that are there the wanted capacity."""
+        """Create the nodes that do not exist; set the capacity of those that do."""
         for node in self._api.list("nodes"):
             self._take_number(node)
         for first in range(0, len(wanted), AT_ONCE):
@@ -111,7 +112,7 @@ class NodeAgents:
         new = {**wanted, "apiVersion": "v1", "kind": "Node", "metadata": dict(wanted["metadata"])}
         new["spec"] = dict(wanted.get("spec") or {})
         new["status"] = dict(wanted.get("status") or {})
-        complete(new, self._new_number(), stamp(self._clock.now()), self._capacity)
+        fill_in_node(new, self._new_number(), stamp(self._clock.now()), self._capacity, self._api.identity)
         self._take_number(new)
         try:
             await self._api.create("nodes", "", new)
@@ -131,25 +132,28 @@ class NodeAgents:
 
         await self._api.modify("nodes", "", name, edit, subresource="status")
 
-    async def report(self, name: str) -> None:
-        """A kubelet that is well says so."""
+    async def report_status(self, name: str) -> None:
+        """Report the status of a node that is alive."""
         node = self._api.read("nodes", "", name)
         if node is None:
             return
-        known = number_of(node)
+        known = node_number(node)
         number = self._new_number() if known is None else known
         now = stamp(self._clock.now())
-        await self._api.modify("nodes", "", name, lambda found: complete(found, number, now, self._capacity))
+        identity = self._api.identity
+        await self._api.modify(
+            "nodes", "", name, lambda found: fill_in_node(found, number, now, self._capacity, identity)
+        )
 
         def edit(found: Object) -> None:
-            if is_simulated(found) and not is_lost(found):
-                report(found, number, now, self._capacity)
+            if is_alive(found, identity):
+                report_node_status(found, number, now, self._capacity, identity)
 
         await self._api.modify("nodes", "", name, edit, subresource="status")
 
-    async def renew(self, name: str) -> float | None:
-        """Renew the lease of a node. Returns when to do it again; None: there is nobody to renew it."""
-        host = self.named(name)
+    async def renew_lease(self, name: str) -> float | None:
+        """Renew the lease of a node. Returns when to renew it again; None if the node is not alive."""
+        host = self.get_or_add(name)
         if not host.alive:
             self.drop_unused(host)
             return None
@@ -167,16 +171,16 @@ class NodeAgents:
         return self._clock.now() + RENEW_SECONDS
 
 
-def is_alive(node: Object) -> bool:
-    """Whether this process plays the node, and it is not lost."""
-    return is_simulated(node) and not is_lost(node)
+def is_alive(node: Object, identity: ServerIdentity) -> bool:
+    """Whether the node is simulated and not lost."""
+    return is_simulated(node, identity) and not is_lost(node, identity)
 
 
-def is_well(node: Object) -> bool:
-    """Whether a node has everything that its kubelet reports."""
+def is_fully_reported(node: Object) -> bool:
+    """Whether a node's status is complete and Ready."""
     status = node.get("status") or {}
     return bool(
-        is_true(status, "Ready")
+        is_condition_true(status, "Ready")
         and status.get("allocatable")
         and status.get("nodeInfo")
         and internal_address(node)

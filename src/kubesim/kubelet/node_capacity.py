@@ -1,7 +1,7 @@
-"""What a node has room for: the resources and addresses that its pods hold, and whether one more fits.
+"""The capacity of a simulated node: resources and pod addresses in use, and whether another pod fits.
 
-As on a real node, a pod is taken or refused when it arrives, whatever a scheduler believed. Extended resources that
-the node knows nothing of are not its business.
+As on a real node, a pod is admitted or rejected when it arrives, whatever the scheduler assumed. Extended resources
+that the node does not have are ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubesim.registry.registry import Object
 FIRST_ADDRESS = 2  # 0 is the network, 1 the node
 
 
-def request_of(pod: Object, registry: Registry) -> Vector:
+def requested_vector(pod: Object, registry: Registry) -> Vector:
     """What a pod takes of its node."""
     spec = pod["spec"]
     return pod_request(
@@ -56,7 +56,7 @@ class NodeCapacity:
         self._last = FIRST_ADDRESS - 1
 
     def resize(self, node: Object) -> None:
-        """Take over what the node says it has."""
+        """Set the capacity from the node's status."""
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         try:
             self._total = self._registry.vector(allocatable, where="status.allocatable")
@@ -65,7 +65,7 @@ class NodeCapacity:
         with suppress(ValueError):  # a node whose network is IPv6: its pods get addresses of the first network
             self._network = IPv4Network((node.get("spec") or {}).get("podCIDR") or "10.0.0.0/24", strict=False)
 
-    def lack(self, request: Vector) -> Shortage | None:
+    def shortage(self, request: Vector) -> Shortage | None:
         """The first resource of which there is not enough."""
         names = self._registry.names
         width = len(names)
@@ -80,14 +80,14 @@ class NodeCapacity:
             return Shortage(names[place], wanted // unit, used[place] // unit, total[place] // unit)
         return None
 
-    def hold(self, request: Vector, address: str = "") -> None:
+    def reserve(self, request: Vector, address: str = "") -> None:
         """Count a pod, and the address it already has."""
         self._used = add(self._used, request)
         number = self._number(address)
         if number is not None:
             self._addresses.add(number)
 
-    def free(self, request: Vector, address: str) -> None:
+    def release(self, request: Vector, address: str) -> None:
         """Count a pod no longer."""
         self._used = subtract(self._used, request)
         number = self._number(address)

@@ -1,4 +1,4 @@
-"""What a simulated node looks like: the Node objects to register, and what its kubelet reports."""
+"""The Node objects of simulated nodes, and the status that their kubelets report."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from kubebase.field_error import FieldError
 from kubebase.resource_vector import ResourceError, milli_amounts
-from kubesim import __version__
 from kubesim.controllers.conditions import set_condition
+from kubesim.identity import ServerIdentity
 from kubesim.registry.discovery import KUBERNETES
 from kubesim.registry.registry import Object
 
@@ -20,7 +20,7 @@ PODS = "110"
 KUBELET = f"v{'.'.join(KUBERNETES)}"
 POD_NETWORKS = IPv4Network("10.0.0.0/8")
 NODE_NETWORK = IPv4Network("172.16.0.0/12")
-MOST_NODES = 2**16  # networks of 256 addresses in 10.0.0.0/8
+MAX_NODES = 2**16  # networks of 256 addresses in 10.0.0.0/8
 
 READY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -31,7 +31,7 @@ READY = (
 
 
 def parse_capacity(text: str, where: str = "--node-capacity") -> dict[str, str]:
-    """``cpu=32,memory=256Gi`` as a resource list; 110 pods unless it says otherwise."""
+    """Parse ``cpu=32,memory=256Gi`` into a resource list; the default of ``pods`` is 110."""
     found: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, sign, amount = (piece.strip() for piece in part.partition("="))
@@ -50,13 +50,13 @@ def parse_capacity(text: str, where: str = "--node-capacity") -> dict[str, str]:
     return {**found, "pods": found.get("pods", PODS)}
 
 
-def nodes(count: int, capacity: Mapping[str, str] | None = None) -> list[Object]:
-    """Nodes of one size: node-000, node-001 ... Adding to their number renames none of them.
+def make_nodes(count: int, capacity: Mapping[str, str] | None = None) -> list[Object]:
+    """Nodes of one size: node-000, node-001 ... A larger count does not rename any.
 
-    Without a capacity those that are there keep theirs, and new ones get the default.
+    Without a capacity existing nodes keep theirs, and new ones get the default.
     """
-    if count > MOST_NODES:
-        raise FieldError("--nodes", f"{count} is too many; {MOST_NODES} have room for the addresses of their pods")
+    if count > MAX_NODES:
+        raise FieldError("--nodes", f"{count} is too many; {MAX_NODES} have room for the addresses of their pods")
     return [
         {
             "apiVersion": "v1",
@@ -78,7 +78,7 @@ def read_nodes(path: Path) -> list[Object]:
         raise FieldError(str(path), f"cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise FieldError(str(path), f"is not YAML: {' '.join(str(error).split())}") from None
-    found = as_nodes(documents, str(path))
+    found = parse_nodes(documents, str(path))
     names = [node["metadata"]["name"] for node in found]
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
@@ -86,8 +86,8 @@ def read_nodes(path: Path) -> list[Object]:
     return found
 
 
-def as_nodes(documents: list[object], where: str) -> list[Object]:
-    """The Node objects of a file; anything else in it is refused."""
+def parse_nodes(documents: list[object], where: str) -> list[Object]:
+    """The Node objects of a file; other kinds are rejected."""
     found: list[Object] = []
     for position, document in enumerate(documents):
         place = f"{where}, document {position + 1}"
@@ -97,7 +97,7 @@ def as_nodes(documents: list[object], where: str) -> list[Object]:
             kind = document.get("kind") if isinstance(document, dict) else type(document).__name__
             raise FieldError(place, f"{kind} given, but only Nodes are read; write kind: Node")
         if document["kind"] != "Node":
-            found += as_nodes(list(document.get("items") or ()), place)
+            found += parse_nodes(list(document.get("items") or ()), place)
             continue
         about = document.get("metadata")
         if not isinstance(about, dict) or not isinstance(about.get("name"), str):
@@ -112,8 +112,8 @@ def as_nodes(documents: list[object], where: str) -> list[Object]:
     return found
 
 
-def complete(node: Object, number: int, now: str, capacity: Mapping[str, str]) -> None:
-    """Fill in what a kubelet reports when it registers; what the node already says stays."""
+def fill_in_node(node: Object, number: int, now: str, capacity: Mapping[str, str], identity: ServerIdentity) -> None:
+    """Fill in the fields that a kubelet reports at registration; existing values are kept."""
     about, spec, status = node["metadata"], node.setdefault("spec", {}), node.setdefault("status", {})
     name = about["name"]
     labels = about.setdefault("labels", {})
@@ -124,15 +124,17 @@ def complete(node: Object, number: int, now: str, capacity: Mapping[str, str]) -
     ):
         labels.setdefault(key, value)
     if not spec.get("podCIDR"):
-        base = int(POD_NETWORKS.network_address) + (number % MOST_NODES) * 256
+        base = int(POD_NETWORKS.network_address) + (number % MAX_NODES) * 256
         spec["podCIDR"] = f"{IPv4Address(base)}/24"
         spec["podCIDRs"] = [spec["podCIDR"]]
-    report(node, number, now, capacity)
+    report_node_status(node, number, now, capacity, identity)
     status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 10250}})
 
 
-def report(node: Object, number: int, now: str, capacity: Mapping[str, str]) -> None:
-    """What the kubelet of a node that is well writes into its status."""
+def report_node_status(
+    node: Object, number: int, now: str, capacity: Mapping[str, str], identity: ServerIdentity
+) -> None:
+    """Fill in the status of a healthy node."""
     status, name = node.setdefault("status", {}), node["metadata"]["name"]
     if not status.get("capacity"):
         status["capacity"] = dict(status.get("allocatable") or capacity)
@@ -150,18 +152,18 @@ def report(node: Object, number: int, now: str, capacity: Mapping[str, str]) -> 
             {"type": "Hostname", "address": name},
         ]
     if not status.get("nodeInfo"):
-        identity = f"{crc32(name.encode()):08x}{number:024x}"  # no digest: hashlib would bring OpenSSL with it
-        uuid = "-".join((identity[:8], identity[8:12], identity[12:16], identity[16:20], identity[20:]))
+        machine = f"{crc32(name.encode()):08x}{number:024x}"  # not a digest, because hashlib loads OpenSSL
+        uuid = "-".join((machine[:8], machine[8:12], machine[12:16], machine[16:20], machine[20:]))
         status["nodeInfo"] = {
             "architecture": "amd64",
             "bootID": uuid,
-            "containerRuntimeVersion": f"pumice://{__version__}",
+            "containerRuntimeVersion": f"{identity.name}://{identity.version}",
             "kernelVersion": "simulated",
             "kubeProxyVersion": "",
             "kubeletVersion": KUBELET,
-            "machineID": identity,
+            "machineID": machine,
             "operatingSystem": "linux",
-            "osImage": "Pumice simulated node",
+            "osImage": f"{identity.title} simulated node",
             "systemUUID": uuid,
         }
 
@@ -172,11 +174,11 @@ def internal_address(node: Object) -> str:
     return next((entry["address"] for entry in addresses if entry.get("type") == "InternalIP"), "")
 
 
-def number_of(node: Object) -> int | None:
-    """The number from which a node's addresses were made, if they were."""
+def node_number(node: Object) -> int | None:
+    """The number from which a node's addresses were derived, if any."""
     try:
         network = IPv4Network((node.get("spec") or {}).get("podCIDR") or "")
     except ValueError:
         return None
     offset = int(network.network_address) - int(POD_NETWORKS.network_address)
-    return offset // 256 if network.prefixlen == 24 and 0 <= offset < MOST_NODES * 256 else None
+    return offset // 256 if network.prefixlen == 24 and 0 <= offset < MAX_NODES * 256 else None

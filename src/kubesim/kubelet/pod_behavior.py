@@ -1,14 +1,14 @@
 """What the containers of a simulated pod do, as its annotations (or labels) say.
 
-``pumice.dev/run-seconds: "30"``
+``run-seconds: "30"``
     They run for 30 seconds and exit with 0, and the pod has succeeded, whatever its restart policy. Without it they
     run until they are stopped.
-``pumice.dev/fail: "true"``
+``fail: "true"``
     They exit with 1 instead; a number from 1 to 255 is the exit code. At the end of ``run-seconds``, or, without it,
     as soon as they have started. Under the restart policy ``OnFailure`` they are started again.
-``pumice.dev/fail: "137 after 10"``
+``fail: "137 after 10"``
     They fail 10 seconds after they have started, if they still run then.
-``pumice.dev/stop-seconds: "2"``
+``stop-seconds: "2"``
     When the pod is deleted they take 2 seconds to stop. Without it they ignore the signal and are killed when the
     grace period is over, like a shell script without a trap.
 
@@ -20,34 +20,34 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from kubesim.identity import ServerIdentity
 from kubesim.registry.registry import Object
 
-RUN_SECONDS = "pumice.dev/run-seconds"
-FAIL = "pumice.dev/fail"
-STOP_SECONDS = "pumice.dev/stop-seconds"
-LONGEST = 1e9
+RUN_SECONDS, FAIL, STOP_SECONDS = "run-seconds", "fail", "stop-seconds"
+MAX_SECONDS = 1e9
 
 _NUMBER = re.compile(r"[0-9]{1,10}(\.[0-9]{1,9})?")
 _FAIL = re.compile(r"(?P<how>true|false|[0-9]{1,3})(\s+after\s+(?P<after>\S+))?")
 
 
-class BadPodBehavior(ValueError):  # noqa: N818 - the pod's program is bad, not this one
-    """An annotation that does not say what the containers do."""
+class PodBehaviorError(ValueError):
+    """A malformed behaviour annotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodBehavior:
-    """How long containers run, and how they end. None: until they are stopped."""
+    """How long containers run, and how they exit. None: until they are stopped."""
 
     seconds: float | None = None
     exit_code: int = 0
     stop_seconds: float | None = None
 
 
-def program(pod: Object) -> PodBehavior:
-    """The program of a pod's containers."""
-    run, stop = _seconds(pod, RUN_SECONDS), _seconds(pod, STOP_SECONDS)
-    text = _said(pod, FAIL)
+def read_behavior(pod: Object, identity: ServerIdentity) -> PodBehavior:
+    """The behaviour of a pod's containers, by its annotations or labels."""
+    run, stop = _seconds(pod, identity.annotation(RUN_SECONDS)), _seconds(pod, identity.annotation(STOP_SECONDS))
+    fail = identity.annotation(FAIL)
+    text = _annotation_or_label(pod, fail)
     if text is None:
         return PodBehavior(run, 0, stop)
     match = _FAIL.fullmatch(text.strip().lower())
@@ -55,20 +55,20 @@ def program(pod: Object) -> PodBehavior:
     if match and code < 0:
         code = int(match["how"])
     if not match or code > 255:
-        raise BadPodBehavior(
-            f"{FAIL}: {text!r} is not known; write true, or an exit code from 1 to 255, and perhaps when: '1 after 30'"
+        raise PodBehaviorError(
+            f"{fail}: {text!r} is not known; write true, or an exit code from 1 to 255, and perhaps when: '1 after 30'"
         )
     if code == 0:
         return PodBehavior(run, 0, stop)
-    after = _number(match["after"], FAIL, text) if match["after"] else None
+    after = _number(match["after"], fail, text) if match["after"] else None
     if after is None:
         return PodBehavior(run or 0.0, code, stop)
     if run is not None and run <= after:
-        return PodBehavior(run, 0, stop)  # it has ended well before it could fail
+        return PodBehavior(run, 0, stop)  # it succeeds before it could fail
     return PodBehavior(after, code, stop)
 
 
-def _said(pod: Object, key: str) -> str | None:
+def _annotation_or_label(pod: Object, key: str) -> str | None:
     about = pod["metadata"]
     for where in ("annotations", "labels"):
         text = (about.get(where) or {}).get(key)
@@ -78,11 +78,11 @@ def _said(pod: Object, key: str) -> str | None:
 
 
 def _seconds(pod: Object, key: str) -> float | None:
-    text = _said(pod, key)
+    text = _annotation_or_label(pod, key)
     return None if text is None else _number(text, key, text)
 
 
 def _number(number: str, key: str, text: str) -> float:
-    if not _NUMBER.fullmatch(number.strip()) or float(number) > LONGEST:
-        raise BadPodBehavior(f"{key}: {text!r} has no number of seconds; write for example 30, or 0.5")
+    if not _NUMBER.fullmatch(number.strip()) or float(number) > MAX_SECONDS:
+        raise PodBehaviorError(f"{key}: {text!r} has no number of seconds; write for example 30, or 0.5")
     return float(number)

@@ -16,20 +16,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from kubesim.clock import Clock, moment, stamp
-from kubesim.controllers.conditions import is_true
+from kubesim.clock import Clock, parse_time, stamp
+from kubesim.controllers.conditions import is_condition_true
+from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.kubelet import container_status
-from kubesim.kubelet.pod_behavior import BadPodBehavior, PodBehavior, program
+from kubesim.kubelet.pod_behavior import PodBehavior, PodBehaviorError, read_behavior
 from kubesim.registry.registry import Object
 
 FIRST_BACKOFF, LAST_BACKOFF = 10.0, 300.0
-LONG_RUN = 600.0  # a container that ran for so long is restarted as if it were new
+BACKOFF_RESET_SECONDS = 600.0  # a container that ran this long is restarted without delay
 CONFIG_ERROR = "CreateContainerConfigError"
-CRASHED = "CrashLoopBackOff"
+CRASH_LOOP = "CrashLoopBackOff"
 
 
-class Stage(Enum):
-    """Where a pod is."""
+class PodStage(Enum):
+    """The stage of a pod on its node."""
 
     NEW = "new"
     STARTING = "starting"
@@ -40,128 +41,136 @@ class Stage(Enum):
 
 
 class PodAction(Enum):
-    """What a node does with a pod."""
+    """An action of a kubelet on a pod."""
 
     ADMIT = "admit"
     START = "start"
     EXIT = "exit"
     RESTART = "restart"
     EXPIRE = "expire"
-    CONFIRM = "confirm"  # say again that it is ready, after somebody has said that it is not
+    CONFIRM = "confirm"  # report readiness again after a controller marked the pod not ready
     STOP = "stop"  # and remove
     REMOVE = "remove"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """An act, and when it is due."""
+class PodStep:
+    """An action, and when it is due."""
 
-    act: PodAction
+    action: PodAction
     due: float
 
 
 @dataclass(frozen=True, slots=True)
-class KubeletTiming:
-    """What all simulated nodes do alike."""
+class KubeletConfig:
+    """The configuration of all simulated kubelets."""
 
+    identity: ServerIdentity = KUBESIM
+    """In its domain are the annotations that pods describe their behaviour with; its name is the container runtime."""
     start_seconds: float = 0.1
 
 
-def stage(pod: Object) -> Stage:
-    """Where a bound pod is."""
+def pod_stage(pod: Object) -> PodStage:
+    """The stage of a bound pod, by its status."""
     status = pod.get("status") or {}
     if status.get("phase") in {"Succeeded", "Failed"}:
-        return Stage.OVER
+        return PodStage.OVER
     if not status.get("startTime"):
-        return Stage.NEW
+        return PodStage.NEW
     entries = status.get("containerStatuses") or ()
     state = (entries[0].get("state") or {}) if entries else {}
     if "running" in state:
-        return Stage.RUNNING
+        return PodStage.RUNNING
     reason = (state.get("waiting") or {}).get("reason", "")
-    return {CRASHED: Stage.BACKING_OFF, CONFIG_ERROR: Stage.MISCONFIGURED}.get(reason, Stage.STARTING)
+    return {CRASH_LOOP: PodStage.BACKING_OFF, CONFIG_ERROR: PodStage.MISCONFIGURED}.get(reason, PodStage.STARTING)
 
 
-def began(pod: Object) -> float:
-    """Since when a pod has been where it is, as its status says."""
+def stage_start(pod: Object) -> float:
+    """When a pod entered its stage, by its status."""
     status = pod.get("status") or {}
-    match stage(pod):
-        case Stage.RUNNING:
-            return moment(status["containerStatuses"][0]["state"]["running"]["startedAt"])
-        case Stage.BACKING_OFF:
+    match pod_stage(pod):
+        case PodStage.RUNNING:
+            return parse_time(status["containerStatuses"][0]["state"]["running"]["startedAt"])
+        case PodStage.BACKING_OFF:
             ends = status["containerStatuses"][0]["lastState"].get("terminated") or {}
-            return moment(ends.get("finishedAt") or status["startTime"])
-        case Stage.STARTING | Stage.MISCONFIGURED:
-            return moment(status["startTime"])
-    return moment(pod["metadata"]["creationTimestamp"])
+            return parse_time(ends.get("finishedAt") or status["startTime"])
+        case PodStage.STARTING | PodStage.MISCONFIGURED:
+            return parse_time(status["startTime"])
+    return parse_time(pod["metadata"]["creationTimestamp"])
 
 
-def next_step(pod: Object, entered: float, deleted: float | None, clock: Clock, habits: KubeletTiming) -> Step | None:
-    """What is due next. ``deleted``: since when, more precisely, the pod's deletion has been known."""
-    here = stage(pod)
+def next_step(
+    pod: Object, entered: float, deleted: float | None, clock: Clock, config: KubeletConfig
+) -> PodStep | None:
+    """The next step of a pod. ``deleted``: when its deletion was observed, more precise than its timestamp."""
+    here = pod_stage(pod)
     if "deletionTimestamp" in pod["metadata"]:
-        return _ending(pod, here, entered, deleted, clock)
-    if here is Stage.OVER:
+        return _deletion_step(pod, here, entered, deleted, clock, config.identity)
+    if here is PodStage.OVER:
         return None
-    if here is Stage.NEW:
-        return Step(PodAction.ADMIT, entered)
-    if here is Stage.RUNNING and not is_true(pod["status"], "Ready"):
-        return Step(PodAction.CONFIRM, entered)
-    steps = [_expiry(pod, clock), _continuation(pod, here, entered, clock, habits)]
+    if here is PodStage.NEW:
+        return PodStep(PodAction.ADMIT, entered)
+    if here is PodStage.RUNNING and not is_condition_true(pod["status"], "Ready"):
+        return PodStep(PodAction.CONFIRM, entered)
+    steps = [_deadline_step(pod, clock), _next_stage_step(pod, here, entered, clock, config)]
     return min((step for step in steps if step), key=lambda step: step.due, default=None)
 
 
-def _continuation(pod: Object, here: Stage, entered: float, clock: Clock, habits: KubeletTiming) -> Step | None:
+def _next_stage_step(
+    pod: Object, here: PodStage, entered: float, clock: Clock, config: KubeletConfig
+) -> PodStep | None:
     try:
-        plan = program(pod)
-    except BadPodBehavior:
-        # It will be noticed at the start; a pod that already runs goes on as if nothing had been said.
-        return Step(PodAction.START, entered) if here is Stage.STARTING else None
+        plan = read_behavior(pod, config.identity)
+    except PodBehaviorError:
+        # It is reported at the start; a pod that already runs continues as without annotations.
+        return PodStep(PodAction.START, entered) if here is PodStage.STARTING else None
     match here:
-        case Stage.STARTING:
-            return Step(PodAction.START, entered + clock.real(habits.start_seconds))
-        case Stage.MISCONFIGURED:
-            return Step(PodAction.START, entered)
-        case Stage.BACKING_OFF:
-            return Step(PodAction.RESTART, entered + clock.real(backoff(restarts(pod))))
-    return None if plan.seconds is None else Step(PodAction.EXIT, entered + clock.real(plan.seconds))
+        case PodStage.STARTING:
+            return PodStep(PodAction.START, entered + clock.real(config.start_seconds))
+        case PodStage.MISCONFIGURED:
+            return PodStep(PodAction.START, entered)
+        case PodStage.BACKING_OFF:
+            return PodStep(PodAction.RESTART, entered + clock.real(restart_backoff(restarts(pod))))
+    return None if plan.seconds is None else PodStep(PodAction.EXIT, entered + clock.real(plan.seconds))
 
 
-def _expiry(pod: Object, clock: Clock) -> Step | None:
+def _deadline_step(pod: Object, clock: Clock) -> PodStep | None:
     deadline = pod["spec"].get("activeDeadlineSeconds")
     if deadline is None:
         return None
-    return Step(PodAction.EXPIRE, moment(pod["status"]["startTime"]) + clock.real(deadline))
+    return PodStep(PodAction.EXPIRE, parse_time(pod["status"]["startTime"]) + clock.real(deadline))
 
 
-def _ending(pod: Object, here: Stage, entered: float, deleted: float | None, clock: Clock) -> Step | None:
+def _deletion_step(
+    pod: Object, here: PodStage, entered: float, deleted: float | None, clock: Clock, identity: ServerIdentity
+) -> PodStep | None:
     about = pod["metadata"]
     grace = about.get("deletionGracePeriodSeconds") or 0
-    asked = moment(about["deletionTimestamp"]) - grace
+    asked = parse_time(about["deletionTimestamp"]) - grace
     since = asked if deleted is None else deleted
-    if here is Stage.OVER:
-        return Step(PodAction.REMOVE, since) if grace else None  # without grace only finalizers hold it
-    if here is not Stage.RUNNING:
-        return Step(PodAction.STOP, since)
-    plan = _program(pod)
+    if here is PodStage.OVER:
+        return PodStep(PodAction.REMOVE, since) if grace else None  # without grace only finalizers hold it
+    if here is not PodStage.RUNNING:
+        return PodStep(PodAction.STOP, since)
+    plan = _behavior_or_default(pod, identity)
     stop = grace if plan.stop_seconds is None else min(plan.stop_seconds, grace)
-    end = Step(PodAction.STOP, since + clock.real(stop))
+    end = PodStep(PodAction.STOP, since + clock.real(stop))
     if plan.seconds is None:
         return end
-    return min(Step(PodAction.EXIT, entered + clock.real(plan.seconds)), end, key=lambda step: step.due)
+    return min(PodStep(PodAction.EXIT, entered + clock.real(plan.seconds)), end, key=lambda step: step.due)
 
 
-def _program(pod: Object) -> PodBehavior:
-    """The program of containers that run; one that cannot be read any more runs until it is stopped."""
+def _behavior_or_default(pod: Object, identity: ServerIdentity) -> PodBehavior:
+    """The behaviour of running containers; with malformed annotations they run until they are stopped."""
     try:
-        return program(pod)
-    except BadPodBehavior:
+        return read_behavior(pod, identity)
+    except PodBehaviorError:
         return PodBehavior()
 
 
-def backoff(count: int, ran: float = 0.0) -> float:
-    """How many seconds a container waits for its next start, after so many restarts and a run of so many seconds."""
-    if count == 0 or ran >= LONG_RUN:
+def restart_backoff(count: int, ran: float = 0.0) -> float:
+    """Seconds until the next start of a container after this many restarts and a run of ``ran`` seconds."""
+    if count == 0 or ran >= BACKOFF_RESET_SECONDS:
         return 0.0
     return min(LAST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(count - 1, 10))
 
@@ -172,78 +181,82 @@ def restarts(pod: Object) -> int:
     return int(entries[0].get("restartCount", 0)) if entries else 0
 
 
-def complaint(pod: Object) -> str:
-    """Why nobody can say what the containers would do; empty if all is well."""
-    if stage(pod) is not Stage.MISCONFIGURED:
+def config_error(pod: Object) -> str:
+    """The configuration error of a pod's containers; empty if there is none."""
+    if pod_stage(pod) is not PodStage.MISCONFIGURED:
         return ""
     return str(pod["status"]["containerStatuses"][0]["state"]["waiting"].get("message", ""))
 
 
-# ---- what an act writes -----------------------------------------------------------------------------------
+# ---- the status after an action ---------------------------------------------------------------------------
 
 
-def admit(pod: Object, at: float, host: str, address: str) -> None:
-    """The node takes the pod over: its containers are being made."""
+def admit(pod: Object, at: float, host: str, address: str, identity: ServerIdentity) -> None:
+    """The kubelet admits the pod and creates its containers."""
     status, now = pod.setdefault("status", {}), stamp(at)
     status |= {"phase": "Pending", "startTime": now, "hostIP": host, "hostIPs": [{"ip": host}]}
     if address:
         status |= {"podIP": address, "podIPs": [{"ip": address}]}
     first = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
-    container_status.report_init(pod, now, done=False)
-    container_status.report(pod, lambda old, identity: container_status.waiting(first))
-    container_status.conditions(pod, now)
+    container_status.set_init_container_states(pod, now, identity, done=False)
+    container_status.set_container_states(pod, lambda old, container_id: container_status.waiting(first), identity)
+    container_status.set_pod_conditions(pod, now)
 
 
 def reject(pod: Object, at: float, reason: str, message: str) -> None:
-    """The node does not take the pod."""
+    """The kubelet rejects the pod."""
     status = pod.setdefault("status", {})
     status |= {"phase": "Failed", "reason": reason, "message": f"Pod was rejected: {message}", "startTime": stamp(at)}
 
 
-def start(pod: Object, at: float) -> None:
-    """The containers start, unless nobody can say what they would do."""
+def start(pod: Object, at: float, identity: ServerIdentity) -> None:
+    """Start the containers, unless their annotations are malformed."""
     status, now = pod["status"], stamp(at)
     try:
-        program(pod)
-    except BadPodBehavior as error:
+        read_behavior(pod, identity)
+    except PodBehaviorError as error:
         text = str(error)
-        container_status.report(pod, lambda old, identity: container_status.waiting(CONFIG_ERROR, text))
+        container_status.set_container_states(
+            pod, lambda old, container_id: container_status.waiting(CONFIG_ERROR, text), identity
+        )
     else:
         status["phase"] = "Running"
-        container_status.report_init(pod, now, done=True)
-        container_status.report(pod, lambda old, identity: container_status.running(now))
-    container_status.conditions(pod, now)
+        container_status.set_init_container_states(pod, now, identity, done=True)
+        container_status.set_container_states(pod, lambda old, container_id: container_status.running(now), identity)
+    container_status.set_pod_conditions(pod, now)
 
 
 def confirm(pod: Object, at: float) -> None:
-    """The containers run, whatever somebody has said who did not hear of this node for a while."""
-    container_status.conditions(pod, stamp(at))
+    """Report running containers again, after the node controller marked the pod not ready."""
+    container_status.set_pod_conditions(pod, stamp(at))
 
 
-def restart(pod: Object, at: float) -> None:
+def restart(pod: Object, at: float, identity: ServerIdentity) -> None:
     """The containers start again."""
     now = stamp(at)
-    container_status.report(pod, lambda old, identity: container_status.running(now), restarted=1)
-    container_status.conditions(pod, now)
+    container_status.set_container_states(
+        pod, lambda old, container_id: container_status.running(now), identity, restarted=1
+    )
+    container_status.set_pod_conditions(pod, now)
 
 
-def leave(pod: Object, at: float, entered: float, clock: Clock) -> None:
-    """The containers end by themselves, and the pod with them, unless they failed and are to be restarted then.
+def exit_containers(pod: Object, at: float, entered: float, clock: Clock, identity: ServerIdentity) -> None:
+    """The containers exit, and the pod ends unless they failed and are to be restarted.
 
-    Under the policy ``Always`` a real pod never ends. Here somebody has written down when it does, and most manifests
-    leave the policy out: so that is its end.
+    Under the policy ``Always`` a real pod never ends. Here the annotations tell when it does, and most manifests
+    omit the policy, so the pod ends.
     """
-    code = program(pod).exit_code
+    code = read_behavior(pod, identity).exit_code
     fails = code != 0 and pod["spec"].get("restartPolicy") == "OnFailure"
     if not fails or "deletionTimestamp" in pod["metadata"]:
-        _end(pod, at, code)
+        _end(pod, at, code, identity)
         return
-    now, wait = stamp(at), backoff(restarts(pod), (at - entered) * clock.speed)
-    _end_containers(pod, now, code)
+    now, wait = stamp(at), restart_backoff(restarts(pod), (at - entered) * clock.speed)
+    _end_containers(pod, now, code, identity)
     for entry in pod["status"]["containerStatuses"]:
         entry["lastState"] = entry["state"]
     if not wait:
-        restart(pod, at)
+        restart(pod, at, identity)
         return
     about = pod["metadata"]
 
@@ -251,45 +264,45 @@ def leave(pod: Object, at: float, entered: float, clock: Clock) -> None:
         name = (old or {}).get("name", "")
         where = f"{about['name']}_{about.get('namespace', '')}({about['uid']})"
         text = f"back-off {_duration(wait)} restarting failed container={name} pod={where}"
-        return container_status.waiting(CRASHED, text)
+        return container_status.waiting(CRASH_LOOP, text)
 
-    container_status.report(pod, crashed)
-    container_status.conditions(pod, now)
+    container_status.set_container_states(pod, crashed, identity)
+    container_status.set_pod_conditions(pod, now)
 
 
-def expire(pod: Object, at: float) -> None:
-    """The pod has been active for longer than it may."""
-    _end(pod, at, container_status.KILLED, failed=True)
+def expire(pod: Object, at: float, identity: ServerIdentity) -> None:
+    """The pod has exceeded its active deadline."""
+    _end(pod, at, container_status.KILLED, identity, failed=True)
     text = "Pod was active on the node longer than the specified deadline"
     pod["status"] |= {"reason": "DeadlineExceeded", "message": text}
 
 
-def stop(pod: Object, at: float) -> None:
+def stop(pod: Object, at: float, identity: ServerIdentity) -> None:
     """The containers are stopped because the pod is being deleted."""
     about = pod["metadata"]
     grace = about.get("deletionGracePeriodSeconds") or 0
-    seconds = _program(pod).stop_seconds
+    seconds = _behavior_or_default(pod, identity).stop_seconds
     obeys = seconds is not None and seconds < grace
-    _end(pod, at, container_status.STOPPED if obeys else container_status.KILLED, failed=True)
+    _end(pod, at, container_status.STOPPED if obeys else container_status.KILLED, identity, failed=True)
 
 
-def _end(pod: Object, at: float, code: int, *, failed: bool = False) -> None:
+def _end(pod: Object, at: float, code: int, identity: ServerIdentity, *, failed: bool = False) -> None:
     status, now = pod.setdefault("status", {}), stamp(at)
-    ran = stage(pod) in {Stage.RUNNING, Stage.BACKING_OFF}
+    ran = pod_stage(pod) in {PodStage.RUNNING, PodStage.BACKING_OFF}
     status["phase"] = "Failed" if failed or code else "Succeeded"
     if ran:
-        _end_containers(pod, now, code)
-        container_status.report_init(pod, now, done=True, over=True)
-    container_status.conditions(pod, now)
+        _end_containers(pod, now, code, identity)
+        container_status.set_init_container_states(pod, now, identity, done=True, over=True)
+    container_status.set_pod_conditions(pod, now)
 
 
-def _end_containers(pod: Object, now: str, code: int) -> None:
-    def ended(old: Object | None, identity: str) -> container_status.State:
+def _end_containers(pod: Object, now: str, code: int, identity: ServerIdentity) -> None:
+    def ended(old: Object | None, container_id: str) -> container_status.State:
         if old is not None and "waiting" in old["state"] and old.get("lastState"):
             return dict(old["lastState"])
-        return container_status.terminated(code, container_status.started(old, now), now, identity)
+        return container_status.terminated(code, container_status.started_at(old, now), now, container_id)
 
-    container_status.report(pod, ended)
+    container_status.set_container_states(pod, ended, identity)
 
 
 def _duration(seconds: float) -> str:

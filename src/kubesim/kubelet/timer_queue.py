@@ -1,4 +1,4 @@
-"""What is due when: one moment per key, the earliest first."""
+"""A timer queue: one due time per key, the earliest first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TimerQueue:
     def __len__(self) -> int:
         return len(self._entry)
 
-    def put(self, key: str, moment: float | None) -> None:
+    def set_timer(self, key: str, moment: float | None) -> None:
         """Make a key due at this moment instead of any other. None: not at all."""
         if moment is None:
             self._entry.pop(key, None)
@@ -27,7 +27,7 @@ class TimerQueue:
             self._entry[key] = (moment, self._number)
             heapq.heappush(self._heap, (moment, self._number, key))
 
-    def next(self) -> float | None:
+    def next_due(self) -> float | None:
         """When the next key is due."""
         while self._heap:
             moment, number, key = self._heap[0]
@@ -36,11 +36,11 @@ class TimerQueue:
             heapq.heappop(self._heap)
         return None
 
-    def pop(self, now: float, most: int) -> list[str]:
-        """Take out keys that are due, at most so many, in order."""
+    def pop_due(self, now: float, most: int) -> list[str]:
+        """Remove and return keys that are due, at most ``most``, in order."""
         due: list[str] = []
         while len(due) < most:
-            moment = self.next()
+            moment = self.next_due()
             if moment is None or moment > now:
                 break
             key = heapq.heappop(self._heap)[2]

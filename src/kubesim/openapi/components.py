@@ -1,7 +1,7 @@
-"""The schemas of a document: each kind, its list, and what all kinds share.
+"""The schemas of an OpenAPI document: each kind, its list, and the types that all kinds share.
 
-A published schema differs from the one that is enforced where tools know other words for the same thing: metadata is
-spelled out, and a value that may be a number or a text says so in words that every validator knows.
+A published schema differs from the enforced one where tools expect other keywords: metadata is spelled out, and an
+int-or-string value is described with keywords that every validator knows.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kubesim.kinds.schema_dsl import OBJECT_REFERENCE, expand
+from kubesim.kinds.schema_dsl import OBJECT_REFERENCE, expand_schema
 from kubesim.registry.registry import Object, Resource
 from kubesim.schema.embedded import APPLIED_KEYS
 
@@ -135,7 +135,7 @@ def reference(name: str) -> Object:
 
 
 def name_of(resource: Resource) -> str:
-    """What a kind's schema is called: as in the real server's documents, or by the reversed domain of its group."""
+    """What a kind's schema is called: as in kube-apiserver's documents, or by the reversed domain of its group."""
     if resource.custom:
         domain = ".".join(reversed(resource.group.split(".")))
         return f"{domain}.{resource.version}.{resource.kind}"
@@ -145,7 +145,7 @@ def name_of(resource: Resource) -> str:
 def schemas(resources: Iterable[Resource]) -> Object:
     """Every schema that the operations of these resources refer to."""
     found: Object = {
-        f"{META}.{shape}": expand(SHAPES, shape)
+        f"{META}.{shape}": expand_schema(SHAPES, shape)
         for shape in ("ObjectMeta", "ListMeta", "DeleteOptions", "Status", "Binding", "Eviction", "Scale")
     }
     found[f"{META}.Patch"] = {"type": "object", "description": "The fields to change, and null for those to remove."}
@@ -184,7 +184,7 @@ def gvk(resource: Resource) -> Object:
 
 
 def _published(schema: Any, done: dict[int, Object]) -> Any:
-    """A schema as documents show it. Parts that are one and the same stay so."""
+    """A schema as documents publish it. Shared parts stay shared."""
     if isinstance(schema, list):
         return [_published(part, done) for part in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""The documents: which there are, and each of them as a whole."""
+"""The OpenAPI documents: their index, and each document as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paths of a document: which methods there are, what they take, and what they answer."""
+"""The paths of an OpenAPI document: methods, parameters and responses."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ def _in_path(name: str, description: str) -> Object:
 NAME: Final = _in_path("name", "Name of the object.")
 NAMESPACE: Final = _in_path("namespace", "The namespace it is in.")
 WRITING: Final = [
-    _query("dryRun", "string", "All: say what would happen, and do nothing.", enum=["All"]),
-    _query("fieldManager", "string", "Who makes the change; who applies an object has to say so."),
+    _query("dryRun", "string", "All: process the request without storing the result.", enum=["All"]),
+    _query("fieldManager", "string", "The field manager of the change; required for apply."),
     _query(
         "fieldValidation",
         "string",
-        "What becomes of unknown fields. Ignore: dropped. Warn: dropped, with a warning. Strict: it is refused.",
+        "Handling of unknown fields. Ignore: dropped. Warn: dropped, with a warning. Strict: an error.",
         enum=["Ignore", "Warn", "Strict"],
     ),
 ]
 DELETING: Final = [
     WRITING[0],
-    _query("gracePeriodSeconds", "integer", "How long whoever runs the object may take to stop."),
+    _query("gracePeriodSeconds", "integer", "The grace period before the object is removed."),
     _query("orphanDependents", "boolean", "The older form of propagationPolicy."),
     _query(
         "propagationPolicy",
         "string",
-        "What becomes of the objects it owns.",
+        "Whether and how dependents are deleted.",
         enum=["Orphan", "Background", "Foreground"],
     ),
 ]
 CHOOSING: Final = [
     _query("labelSelector", "string", "Only objects with these labels."),
     _query("fieldSelector", "string", "Only objects with these fields."),
-    _query("limit", "integer", "At most so many, and a token to go on with."),
-    _query("continue", "string", "The token of the page before."),
-    _query("resourceVersion", "string", "From which moment."),
-    _query("resourceVersionMatch", "string", "How exactly from that moment.", enum=["Exact", "NotOlderThan"]),
+    _query("limit", "integer", "The maximum number of objects in the response."),
+    _query("continue", "string", "The continue token of the previous page."),
+    _query("resourceVersion", "string", "The revision to read from."),
+    _query("resourceVersionMatch", "string", "How resourceVersion is matched.", enum=["Exact", "NotOlderThan"]),
     _query("timeoutSeconds", "integer", "How long the request may take."),
 ]
 WATCHING: Final = [
-    _query("watch", "boolean", "Go on with every change, one JSON document after the other."),
-    _query("allowWatchBookmarks", "boolean", "Say now and then how far the watch has come."),
-    _query("sendInitialEvents", "boolean", "Begin a watch with everything there is."),
+    _query("watch", "boolean", "Stream changes, one JSON document per line."),
+    _query("allowWatchBookmarks", "boolean", "Send bookmark events."),
+    _query("sendInitialEvents", "boolean", "Start a watch with the existing objects."),
 ]
 LOGGING: Final = [
     _query("container", "string", "Which container of the pod."),
@@ -101,7 +101,7 @@ def _at(parameters: list[Object], operations: Object) -> Object:
 
 
 def _operation(resource: Resource, verb: str, part: str = "") -> Object:
-    """One method of one path. ``part`` is a subresource, or says that the path is in no namespace."""
+    """One method of one path. ``part`` is a subresource, or marks a path outside of namespaces."""
     action = {"create": "post", "update": "put"}.get(verb, verb)
     place = "".join(piece.capitalize() for piece in (resource.group or "core").replace("-", ".").split("."))
     sub = "" if part in {"", "ForAllNamespaces"} else part
@@ -138,7 +138,7 @@ def _parameters(verb: str, sub: str) -> list[Object]:
         case "get":
             return LOGGING if sub == "log" else []
         case "patch":
-            return [*WRITING, _query("force", "boolean", "Apply it, whoever has set the fields before.")]
+            return [*WRITING, _query("force", "boolean", "Take over fields of other managers.")]
         case _:
             return WRITING
 

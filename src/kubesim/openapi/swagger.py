@@ -1,4 +1,4 @@
-"""The older form of a document: version 2, which knows no alternatives and puts the body among the parameters."""
+"""Conversion to OpenAPI version 2, which has no alternatives and declares the body as a parameter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UNKNOWN: Final = ("anyOf", "oneOf", "not", "nullable")  # words that version 2 d
 
 
 def to_swagger(info: Object, paths: Object, schemas: Object) -> Object:
-    """A document of version 2 that says the same as far as it can."""
+    """The equivalent document of version 2, as far as possible."""
     return {
         "swagger": "2.0",
         "info": info,

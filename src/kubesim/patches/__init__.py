@@ -1,7 +1,7 @@
-"""Changes to an object, written down: the three forms in which clients send them.
+"""The three patch formats that clients send.
 
-Each function takes a document and a patch, changes neither, and returns a new document that shares nothing with
-them, so the caller may do with it what it likes. What cannot be done is a `PatchError`.
+Each function takes a document and a patch, modifies neither, and returns a new document that shares nothing with them.
+A patch that cannot be applied raises `PatchError`.
 """
 
 from kubesim.patches.errors import PatchError, PatchFault

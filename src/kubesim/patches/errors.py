@@ -1,4 +1,4 @@
-"""Why a patch is refused."""
+"""Errors of patches."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class PatchFault(Enum):
-    """The kinds of refusal, each with the status code of a real server's answer."""
+    """The kinds of patch errors, with the status codes of kube-apiserver."""
 
     MALFORMED = 400
-    """The patch is not one: it cannot be read, whatever the document."""
+    """The patch is malformed, independent of the document."""
     TOO_LARGE = 413
     """There are too many operations."""
     UNFIT = 422
@@ -22,7 +22,7 @@ class PatchFault(Enum):
 
 
 class PatchError(Exception):
-    """A patch that is refused."""
+    """A patch that cannot be applied."""
 
     def __init__(self, fault: PatchFault, message: str) -> None:
         super().__init__(message)

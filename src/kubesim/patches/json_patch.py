@@ -1,8 +1,8 @@
 """JSON Patch (RFC 6902): a list of operations, carried out one after the other, all or none.
 
-Where the real server is more lenient than the RFC, so is this: ``replace`` sets a field that is not there, ``copy``
+Where kube-apiserver is more lenient than the RFC, so is this: ``replace`` sets a field that is not there, ``copy``
 of a field that is not there copies null, a missing ``value`` is null, and an index may count from the end (-1).
-Pointers that do not begin with a slash are refused, though: the real server drops their first part and would
+Pointers that do not begin with a slash are refused, though: kube-apiserver drops their first part and would
 change some other field.
 """
 

@@ -1,4 +1,4 @@
-"""JSON Merge Patch (RFC 7386): an object laid over another; null removes, lists are replaced."""
+"""JSON Merge Patch (RFC 7386): objects are merged, null removes a field, lists are replaced."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from kubesim.schema.uniqueness import identity
 
 
 def ordered(old: Sequence[Any], merged: Sequence[Any], order: Sequence[Any], merge_key: str = "") -> list[Any]:
-    """The items of ``merged``. Those that ``order`` names stand as there, the others as in ``old``."""
+    """The items of ``merged``: those in ``order`` in that order, the others as in ``old``."""
 
     def key(item: Any) -> Hashable:
         return identity(item.get(merge_key) if merge_key and isinstance(item, dict) else item, ())

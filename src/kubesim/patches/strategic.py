@@ -16,7 +16,7 @@ from typing import Any
 
 from kubesim.patches.errors import bounded, kind_of, malformed, unfit
 from kubesim.patches.ordering import ordered
-from kubesim.schema.compiled import Node, copied
+from kubesim.schema.compiled import SchemaNode, copied
 from kubesim.schema.schema import Schema
 from kubesim.schema.value_checks import same
 
@@ -27,7 +27,7 @@ DELETE_FROM, ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
 
 
 def strategic_merge(document: Object, patch: Object, schema: Schema) -> Object:
-    """The document with the patch laid over it, as the schema of its kind says."""
+    """The document with the patch merged into it, by the schema of its kind."""
     if not isinstance(patch, dict):
         raise malformed(f"json: cannot unmarshal {kind_of(patch)} into Go value of type map[string]interface {{}}")
     bounded(patch, "the patch")
@@ -35,7 +35,7 @@ def strategic_merge(document: Object, patch: Object, schema: Schema) -> Object:
     return merged
 
 
-def _merge_objects(document: Object, patch: Object, node: Node | None) -> Object:
+def _merge_objects(document: Object, patch: Object, node: SchemaNode | None) -> Object:
     """An object of its own, but with parts shared with document and patch."""
     match patch.get(PATCH):
         case None:
@@ -71,7 +71,7 @@ def _retained(document: Object, patch: Object) -> Object:
     return {key: item for key, item in document.items() if key in keep}
 
 
-def _merge_values(old: Any, change: Any, node: Node | None, key: str) -> Any:
+def _merge_values(old: Any, change: Any, node: SchemaNode | None, key: str) -> Any:
     if isinstance(change, dict):
         if isinstance(old, list):
             raise unfit(f"cannot restore slice from map: {key} is a list")
@@ -83,7 +83,7 @@ def _merge_values(old: Any, change: Any, node: Node | None, key: str) -> Any:
     return change
 
 
-def _merge_lists(old: list[Any], change: list[Any], node: Node | None, key: str) -> list[Any]:
+def _merge_lists(old: list[Any], change: list[Any], node: SchemaNode | None, key: str) -> list[Any]:
     if node is None or "merge" not in node.patch_strategy:
         return [item for item in map(_cleaned, change) if item is not _GONE]
     if not node.merge_key:
@@ -95,7 +95,7 @@ def _merge_lists(old: list[Any], change: list[Any], node: Node | None, key: str)
     return _merge_items([item for item in old if isinstance(item, dict)], change, node)
 
 
-def _merge_items(old: list[Object], change: list[Object], node: Node) -> list[Object]:
+def _merge_items(old: list[Object], change: list[Object], node: SchemaNode) -> list[Object]:
     merge_key = node.merge_key
     merged = list(old)
     for item in change:
@@ -136,7 +136,7 @@ def _delete_values(merged: Object, patch: Object) -> None:
             merged[name] = [item for item in merged[name] if not any(same(item, value) for value in values)]
 
 
-def _set_orders(merged: Object, document: Object, patch: Object, node: Node | None) -> None:
+def _set_orders(merged: Object, document: Object, patch: Object, node: SchemaNode | None) -> None:
     for directive, order in patch.items():
         if not directive.startswith(ORDER):
             continue
@@ -162,7 +162,7 @@ def _is_directive(item: Any) -> bool:
 
 
 def _orders_agree(changed: list[Any], order: list[Any], merge_key: str, name: str) -> None:
-    """Every item of the patch stands in the order, and in that order."""
+    """Check that the order contains every item of the patch, in the same order."""
     rest = iter(order)
     for item in changed:
         if not any(same(_identity(item, merge_key), _identity(each, merge_key)) for each in rest):

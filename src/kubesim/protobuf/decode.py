@@ -21,7 +21,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read(content: bytes) -> Object | None:
-    """The object in a request's body; None if its kind is not one that is read. ApiError 400 if it is broken."""
+    """The object in a request's body; None if its kind is not supported. Raises ApiError (400) if it is malformed."""
     if not content.startswith(MAGIC):
         raise status.bad_request("the body of the request is not protobuf: it does not begin with 'k8s' and a zero")
     try:
@@ -41,7 +41,7 @@ def read(content: bytes) -> Object | None:
 
 
 def _read_message(content: bytes, how: Layout, into: Object) -> None:
-    """Add the fields of a message to an object. Of a field that comes twice the last value counts; structs join."""
+    """Add the fields of a message to an object. Of duplicate fields the last value counts; structs are merged."""
     for number, value in fields(content):
         field = how.fields.get(number)
         if field is None:

@@ -111,12 +111,12 @@ def layout(shape: str) -> Layout:
 
 @cache
 def _lines() -> dict[str, list[str]]:
-    return dict(chain.from_iterable(schema_dsl.shapes(text).items() for text in SHAPES))
+    return dict(chain.from_iterable(schema_dsl.parse_shapes(text).items() for text in SHAPES))
 
 
 @cache
 def _numbers() -> dict[str, dict[str, tuple[list[int], bool, str]]]:
-    return {shape: dict(_entries(lines)) for shape, lines in schema_dsl.shapes(NUMBERS).items()}
+    return {shape: dict(_entries(lines)) for shape, lines in schema_dsl.parse_shapes(NUMBERS).items()}
 
 
 def _entries(lines: list[str]) -> Iterator[tuple[str, tuple[list[int], bool, str]]]:

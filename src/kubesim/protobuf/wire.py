@@ -14,7 +14,7 @@ VARINT, FIXED_64, LENGTH, FIXED_32 = 0, 1, 2, 5
 WIDTHS: Final = {FIXED_64: 8, FIXED_32: 4}
 
 Value = int | bytes | None
-"""A whole number (unsigned), bytes, or None for a number of fixed width, which no field of ours is."""
+"""An unsigned integer, bytes, or None for a number of fixed width, which no known field is."""
 
 
 class WireError(ValueError):
@@ -35,7 +35,7 @@ class WireError(ValueError):
 
 
 def fields(content: bytes) -> Iterator[tuple[int, Value]]:
-    """The fields of a message, by number, in the order in which they come."""
+    """The fields of a message, by number, in the order of the message."""
     at, end = 0, len(content)
     while at < end:
         tag, at = varint(content, at)

@@ -1,1 +1,1 @@
-"""Which resources are served: ``registry`` holds them, ``discovery`` and ``version_endpoints`` tell clients."""
+"""The served resources: ``registry`` holds them, ``discovery`` and ``version_endpoints`` describe them to clients."""

@@ -1,8 +1,8 @@
-"""What is served, for clients that ask first: groups, their versions, and the resources in each.
+"""Discovery: the served groups, their versions, and the resources of each.
 
-There are two forms. The old one is a page for each group and version; the aggregated one has everything in two pages,
-and is what kubectl prefers. Built-in groups come first, in the order in which they are written down: of two resources
-with one name (``jobs``) clients take the first.
+There are two formats. The old one is a page for each group and version; the aggregated one has everything in two pages,
+and kubectl prefers it. Built-in groups come first, in the order of their declaration: of two resources with the same
+name (``jobs``) clients take the first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kubesim import __version__
+from kubesim.identity import ServerIdentity
 from kubesim.registry.registry import Object, Resource, ResourceRegistry
 
 KUBERNETES: Final = ("1", "36", "4")  # the release whose answers ours are compared with, and that nodes claim to be
@@ -26,18 +26,18 @@ SUBRESOURCES: Final[dict[str, Object]] = {
     "scale": {"group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get", "patch", "update"]},
     "status": {"verbs": ["get", "patch", "update"]},
 }
-"""What each subresource takes and does; its kind is the resource's own unless it says otherwise."""
+"""Kind and verbs of each subresource; the default kind is that of the resource."""
 
 _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
 
-def version() -> Object:
-    """The page ``/version``: the Kubernetes release whose API this is, and which Pumice serves it."""
+def version(identity: ServerIdentity) -> Object:
+    """The page ``/version``: the Kubernetes release whose API this is, and which product serves it."""
     major, minor, patch = KUBERNETES
     return {
         "major": major,
         "minor": minor,
-        "gitVersion": f"v{major}.{minor}.{patch}+pumice.{__version__}",
+        "gitVersion": f"v{major}.{minor}.{patch}+{identity.name}.{identity.version}",
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",
@@ -51,7 +51,7 @@ def version() -> Object:
 
 
 def groups(registry: ResourceRegistry) -> list[str]:
-    """The groups besides the core: built-in ones as they come, then those of custom resources by name."""
+    """The groups except core: built-in ones in order of registration, then those of custom resources by name."""
     own = list(dict.fromkeys(resource.group for resource in registry if not resource.custom and resource.group))
     return own + sorted({resource.group for resource in registry} - {*own, ""})
 
@@ -187,7 +187,7 @@ def _aggregated(resource: Resource) -> Object:
 
 
 def _verbs(resource: Resource) -> list[str]:
-    """By name; of custom resources ``create`` stands beside ``update``, as there."""
+    """The verbs by name; for custom resources in the order of kube-apiserver."""
     if not resource.custom:
         return list(resource.verbs)
     return sorted(resource.verbs, key=lambda verb: "u" if verb == "create" else verb)

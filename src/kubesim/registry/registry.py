@@ -1,8 +1,8 @@
-"""Which resources are served, and how each of them differs from the others.
+"""The registry of served resources.
 
-A ``Resource`` says everything that the verbs need to know about a kind: its names, its schema, its subresources,
-the columns of its table, and a ``Strategy`` with what no schema can express (a pod may not change its containers;
-a node keeps the status it is created with). The built-in kinds are always there; custom ones come and go with their
+A ``Resource`` holds everything that the verbs need to know about a kind: its names, schema, subresources and table
+columns, and a ``Strategy`` for rules that no schema can express (the containers of a pod are immutable; a node keeps
+the status it is created with). Built-in kinds are always registered; custom ones are added and removed with their
 definitions.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kubesim.api import metadata
-from kubesim.api.field_errors import Problem
+from kubesim.api.field_errors import FieldProblem
 from kubesim.schema import Schema
 
 Object = dict[str, Any]
@@ -23,11 +23,11 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 
 
 class Context(Protocol):
-    """What a strategy may know besides the object: the time, who asks, and other objects."""
+    """The context of a strategy: time, user, and other objects."""
 
     now: str  # RFC 3339, in seconds
     user: str
-    warnings: list[str]  # for whoever asks, beside the answer
+    warnings: list[str]  # for the client, beside the response
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None:
         """Another object, by qualified resource (``priorityclasses.scheduling.k8s.io``); not to be changed."""
@@ -40,7 +40,7 @@ class Strategy:
     """What a kind does beyond its schema. Hooks named ``on_`` may change ``new``; nothing may change ``old``.
 
     The order on a write is: types, pruning, defaults of the schema, ``on_*``, the schema's validation, ``check_*``.
-    A hook may raise an ``ApiError`` of its own where the real server answers with something else than Invalid.
+    A hook may raise an ``ApiError`` of its own where kube-apiserver answers with something else than Invalid.
     """
 
     has_generation = False
@@ -59,7 +59,7 @@ class Strategy:
     """Whether a deletion that is done at once answers with the object instead of a Status."""
 
     name_faults = staticmethod(metadata.name_faults)
-    """What is wrong with a name."""
+    """The problems of a name."""
 
     def on_create(self, new: Object, context: Context) -> None:
         """Complete an object that is about to be created. A resource with a status subresource starts without."""
@@ -70,27 +70,27 @@ class Strategy:
     def on_status(self, new: Object, old: Object, context: Context) -> None:
         """Complete a status before it replaces that of ``old`` (all the rest is already that of ``old``)."""
 
-    def check(self, new: Object) -> Iterator[Problem]:
-        """What is wrong with an object, on create and on update."""
+    def check(self, new: Object) -> Iterator[FieldProblem]:
+        """The problems of an object, on create and on update."""
         yield from ()
 
-    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
-        """What is wrong with a change, on update only."""
+    def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
+        """The problems of a change, on update only."""
         yield from ()
 
-    def check_status(self, new: Object, old: Object) -> Iterator[Problem]:
-        """What is wrong with a change of the status."""
+    def check_status(self, new: Object, old: Object) -> Iterator[FieldProblem]:
+        """The problems of a change of the status."""
         yield from ()
 
     def on_deletion(self, new: Object, context: Context) -> None:
-        """Mark an object whose deletion has begun, but which stays for now."""
+        """Called when the deletion of an object has started and it is not removed yet."""
 
-    def holds(self, old: Object) -> bool:
+    def blocks_removal(self, old: Object) -> bool:
         """Whether something besides metadata.finalizers keeps an object that is being deleted."""
         return False
 
     def grace(self, old: Object, asked: int | None) -> int:
-        """How many seconds a deletion waits for whoever runs the object; 0 removes it at once."""
+        """The grace period of a deletion in seconds; 0 removes the object at once."""
         return 0
 
 
@@ -98,7 +98,7 @@ Cell = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One column of a resource's table. Priority 0 is always shown, 1 with ``-o wide``."""
 
     name: str
@@ -113,7 +113,7 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ScalePaths:
     """Where a resource has what its ``scale`` shows: how many are wanted, how many there are, and how to find them."""
 
     wanted: Path = ("spec", "replicas")
@@ -132,18 +132,18 @@ class Resource:
     namespaced: bool
     schema: Schema
     strategy: Strategy = field(default_factory=Strategy)
-    columns: tuple[Column, ...] = ()
+    columns: tuple[TableColumn, ...] = ()
     singular: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: frozenset[str] = frozenset()
     verbs: tuple[str, ...] = VERBS
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What a field selector may name beside metadata.name and metadata.namespace, and where it stands."""
+    """Selectable fields beside metadata.name and metadata.namespace, with their paths."""
     own_list_kind: str = ""
-    scale: Scale | None = None
+    scale: ScalePaths | None = None
     deprecation: str = ""
-    """What to warn everybody of who uses this version."""
+    """The warning for clients that use this version."""
     custom: bool = False
     """Whether a CustomResourceDefinition brought it. Only built-in kinds take strategic merge patches."""
 
@@ -154,7 +154,7 @@ class Resource:
 
     @property
     def qualified(self) -> str:
-        """``pods``, or ``queues.scheduling.volcano.sh``: the resource whatever its version, and where it is stored."""
+        """``pods``, or ``queues.scheduling.volcano.sh``: the resource without version, and its key prefix."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -172,7 +172,7 @@ class Resource:
 
 
 class ResourceRegistry:
-    """The resources that are served now. ``version`` grows with every change, for whoever keeps a copy."""
+    """The served resources. ``version`` increases with every change, to invalidate caches."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._served: dict[tuple[str, str, str], Resource] = {}

@@ -1,7 +1,7 @@
-"""What the API says about itself: its release, what it serves, and what that looks like.
+"""The endpoints that describe the API: version, discovery, and OpenAPI.
 
-Pages are made when somebody asks. The discovery pages are kept until a resource comes or goes; the OpenAPI documents
-are large and rarely asked for, so they are made anew each time.
+Pages are built on request. Discovery pages are cached until a resource is added or removed; OpenAPI documents are large
+and rarely requested, so they are built each time.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from kubesim.identity import ServerIdentity
 from kubesim.registry import discovery
 from kubesim.registry.discovery import AGGREGATED, AGGREGATED_VERSIONS
 from kubesim.registry.registry import Object, ResourceRegistry
@@ -26,8 +27,9 @@ _encode = msgspec.json.Encoder().encode
 class VersionEndpoints:
     """The pages beside the resources."""
 
-    def __init__(self, registry: ResourceRegistry) -> None:
+    def __init__(self, registry: ResourceRegistry, identity: ServerIdentity) -> None:
         self._registry = registry
+        self._identity = identity
         self._version = -1
         self._pages: dict[tuple[str, str], Page | None] = {}
 
@@ -49,7 +51,7 @@ class VersionEndpoints:
             return _encode(found), f"{JSON};g={AGGREGATED};v={form};as=APIGroupDiscoveryList"
         match parts:
             case ["version"]:
-                found = discovery.version()
+                found = discovery.version(self._identity)
             case ["api"]:
                 found = discovery.core(host)
             case ["apis"]:

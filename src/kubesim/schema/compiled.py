@@ -1,7 +1,7 @@
-"""A compiled schema: what is known about one value, and the two walks that change objects.
+"""A compiled schema: the constraints of each value, and the passes that prune and default objects.
 
 One node stands for one place in the schema; places that share their OpenAPI dict share their node, so a schema may
-refer to itself. Pruning and defaulting go where the object goes, not where the schema could go.
+refer to itself. Pruning and defaulting walk the object, not the schema.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kubesim.schema.value_checks import Check
+from kubesim.schema.value_checks import ValueCheck
 
 
-class Node:
-    """What a schema says about the value at one place."""
+class SchemaNode:
+    """The constraints of a schema on the value at one place."""
 
     __slots__ = (
         "additional",
@@ -56,11 +56,11 @@ class Node:
     def __init__(self) -> None:
         self.types: tuple[str, ...] = ()  # empty: any
         self.nullable = False
-        self.properties: dict[str, Node] = {}
-        self.additional: Node | None = None  # of all other fields
+        self.properties: dict[str, SchemaNode] = {}
+        self.additional: SchemaNode | None = None  # of all other fields
         self.forbids_others = False
-        self.items: Node | None = None
-        self.preserves = False  # fields nobody knows stay
+        self.items: SchemaNode | None = None
+        self.preserves = False  # unknown fields are preserved
         self.embedded = False  # an object with apiVersion, kind and metadata of its own
         self.has_default = False
         self.default_value: Any = None
@@ -71,34 +71,34 @@ class Node:
         self.quantity = False
         self.range: tuple[str, float, float] | None = None  # a format of numbers, with what it can hold
         self.enum: tuple[Any, ...] | None = None
-        self.text_checks: tuple[Check, ...] = ()
-        self.number_checks: tuple[Check, ...] = ()
-        self.list_checks: tuple[Check, ...] = ()
-        self.object_checks: tuple[Check, ...] = ()
-        self.any_of: tuple[Node, ...] = ()
-        self.one_of: tuple[Node, ...] = ()
-        self.all_of: tuple[Node, ...] = ()
-        self.none_of: Node | None = None
+        self.text_checks: tuple[ValueCheck, ...] = ()
+        self.number_checks: tuple[ValueCheck, ...] = ()
+        self.list_checks: tuple[ValueCheck, ...] = ()
+        self.object_checks: tuple[ValueCheck, ...] = ()
+        self.any_of: tuple[SchemaNode, ...] = ()
+        self.one_of: tuple[SchemaNode, ...] = ()
+        self.all_of: tuple[SchemaNode, ...] = ()
+        self.none_of: SchemaNode | None = None
         self.merge_key = ""  # what tells the items of a list apart in a strategic merge patch
         self.patch_strategy: frozenset[str] = frozenset()
-        self.atomic = False  # an object that somebody applies as a whole
-        self.is_set = False  # a list of values, each of which somebody can have applied
-        self.list_keys: tuple[str, ...] = ()  # a list of objects, each of which somebody can have applied, by these
+        self.atomic = False  # an object with a single owner
+        self.is_set = False  # a list of values with an owner each
+        self.list_keys: tuple[str, ...] = ()  # the keys of a list of objects with an owner each
         self.holds: Callable[[Any], bool] = _unknown
-        """Whether a value is certainly all right. If not, the findings say what is wrong, or that nothing is."""
+        """Whether a value is certainly valid. If not, the full validation decides."""
         self.tidy: Callable[[Any], bool] = _unknown
         """Whether a value certainly has no unknown fields."""
-        self.fills: dict[str, Node] = {}  # the properties inside of which there can be something to fill in
-        self.fills_others: Node | None = None
-        self.fills_items: Node | None = None
+        self.fills: dict[str, SchemaNode] = {}  # the properties inside of which there can be something to fill in
+        self.fills_others: SchemaNode | None = None
+        self.fills_items: SchemaNode | None = None
 
-    def child(self, name: str) -> Node | None:
+    def child(self, name: str) -> SchemaNode | None:
         """What is known about a field."""
         return self.properties.get(name, self.additional)
 
     @property
     def is_deep(self) -> bool:
-        """Whether there are fields or items to look at."""
+        """Whether the node has fields or items."""
         return not self.types or self.types[0] in {"object", "array"}
 
     @property
@@ -197,8 +197,8 @@ def _anything(value: Any) -> bool:
     return True
 
 
-NOTHING: Final = Node()
-"""Says nothing about a value, so that none of an object's fields is known."""
+NOTHING: Final = SchemaNode()
+"""A node without constraints and without known fields."""
 NOTHING.items = NOTHING
 NOTHING.nullable = True
 NOTHING.holds = _anything

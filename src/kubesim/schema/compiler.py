@@ -1,12 +1,12 @@
-"""From an OpenAPI dict, known to be structural, to the nodes of a compiled schema."""
+"""The compiler: from an OpenAPI dict, known to be structural, to the nodes of a compiled schema."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kubesim.schema.compiled import NOTHING, Node, copied
+from kubesim.schema.compiled import NOTHING, SchemaNode, copied
 from kubesim.schema.embedded import APPLIED_KEYS, APPLIED_SET, METADATA
-from kubesim.schema.fast_validators import settle
+from kubesim.schema.fast_validators import build_validators
 from kubesim.schema.formats import LARGEST_FLOAT, WHOLE
 from kubesim.schema.value_checks import OpenApi, format_check, number_checks, size_checks, text_checks
 
@@ -26,7 +26,7 @@ class Compilation:
         """The node of one of the schema's dicts."""
 
 
-def compiled_part(openapi: OpenApi) -> Node:
+def compiled_part(openapi: OpenApi) -> SchemaNode:
     """The node of a part of a schema, on its own."""
     compiler = _Compiler(types_only=False)
     part = compiler.node(openapi)
@@ -37,10 +37,10 @@ def compiled_part(openapi: OpenApi) -> Node:
 class _Compiler:
     def __init__(self, types_only: bool) -> None:
         self._types_only = types_only
-        self._by_identity: dict[int, tuple[OpenApi, Node]] = {}  # with the dict, so that its id stays taken
-        self._alike: dict[frozenset[Any], Node] = {}  # the many plain fields without anything below them
+        self._by_identity: dict[int, tuple[OpenApi, SchemaNode]] = {}  # with the dict, so that its id stays taken
+        self._alike: dict[frozenset[Any], SchemaNode] = {}  # the many plain fields without anything below them
 
-    def resource(self, openapi: OpenApi) -> Node:
+    def resource(self, openapi: OpenApi) -> SchemaNode:
         """The root. Its metadata is neither pruned nor defaulted here: all kinds have the same, checked elsewhere."""
         own = (openapi.get("properties") or {}).get("metadata") or {}
         about = {**_METADATA, "properties": own.get("properties")}
@@ -51,10 +51,10 @@ class _Compiler:
     def finish(self) -> None:
         """Give all nodes their verdicts, now that they are complete."""
         for _, node in self._by_identity.values():
-            settle(node)
+            build_validators(node)
 
-    def node(self, openapi: OpenApi) -> Node:
-        """The node of a dict: the same for the same dict, or for one that says the same in few words."""
+    def node(self, openapi: OpenApi) -> SchemaNode:
+        """The node of a dict: shared by identical dicts, and by equal small ones."""
         known = self._by_identity.get(id(openapi))
         if known is not None:
             return known[1]
@@ -66,15 +66,15 @@ class _Compiler:
             self._alike[words] = node
         return node
 
-    def _node(self, openapi: OpenApi) -> Node:
-        node = Node()
+    def _node(self, openapi: OpenApi) -> SchemaNode:
+        node = SchemaNode()
         self._by_identity[id(openapi)] = (openapi, node)
-        self._say_types(node, openapi)
-        self._say_children(node, openapi)
+        self._compile_types(node, openapi)
+        self._compile_children(node, openapi)
         if not self._types_only:
-            self._say_defaults(node, openapi)
-            self._say_checks(node, openapi)
-            self._say_combinations(node, openapi)
+            self._compile_defaults(node, openapi)
+            self._compile_checks(node, openapi)
+            self._compile_combinations(node, openapi)
             node.merge_key = openapi.get("x-kubernetes-patch-merge-key") or ""
             strategy = openapi.get("x-kubernetes-patch-strategy") or ""
             node.patch_strategy = frozenset(filter(None, strategy.split(",")))
@@ -83,7 +83,7 @@ class _Compiler:
             node.list_keys = node.identity_keys or tuple(openapi.get(APPLIED_KEYS) or ())
         return node
 
-    def _say_types(self, node: Node, openapi: OpenApi) -> None:
+    def _compile_types(self, node: SchemaNode, openapi: OpenApi) -> None:
         kind, form = openapi.get("type", ""), openapi.get("format", "")
         either = bool(openapi.get("x-kubernetes-int-or-string"))
         node.types = ("integer", "string") if either else (kind,) if kind else ()
@@ -94,7 +94,7 @@ class _Compiler:
         elif kind == "number" and form == "float":
             node.range = (form, -LARGEST_FLOAT, LARGEST_FLOAT)
 
-    def _say_children(self, node: Node, openapi: OpenApi) -> None:
+    def _compile_children(self, node: SchemaNode, openapi: OpenApi) -> None:
         node.preserves = bool(openapi.get("x-kubernetes-preserve-unknown-fields"))
         node.embedded = bool(openapi.get("x-kubernetes-embedded-resource")) and not self._types_only
         node.properties = self._children(openapi.get("properties") or {})
@@ -110,10 +110,10 @@ class _Compiler:
         if isinstance(items := openapi.get("items"), dict):
             node.items = self.node(items)
 
-    def _children(self, properties: OpenApi) -> dict[str, Node]:
+    def _children(self, properties: OpenApi) -> dict[str, SchemaNode]:
         return {name: self.node(child) for name, child in properties.items()}
 
-    def _say_defaults(self, node: Node, openapi: OpenApi) -> None:
+    def _compile_defaults(self, node: SchemaNode, openapi: OpenApi) -> None:
         if openapi.get("default") is not None:
             node.has_default = True
             node.default_value = copied(openapi["default"])
@@ -124,7 +124,7 @@ class _Compiler:
             if child.get("default") is not None
         )
 
-    def _say_checks(self, node: Node, openapi: OpenApi) -> None:
+    def _compile_checks(self, node: SchemaNode, openapi: OpenApi) -> None:
         node.required = tuple(dict.fromkeys(openapi.get("required") or ()))
         if openapi.get("enum"):
             node.enum = tuple(openapi["enum"])
@@ -137,7 +137,7 @@ class _Compiler:
         if openapi.get("x-kubernetes-list-type") == "map":
             node.identity_keys = tuple(openapi.get("x-kubernetes-list-map-keys") or ())
 
-    def _say_combinations(self, node: Node, openapi: OpenApi) -> None:
+    def _compile_combinations(self, node: SchemaNode, openapi: OpenApi) -> None:
         node.any_of = tuple(map(self.node, openapi.get("anyOf") or ()))
         node.one_of = tuple(map(self.node, openapi.get("oneOf") or ()))
         node.all_of = tuple(map(self.node, openapi.get("allOf") or ()))

@@ -1,7 +1,7 @@
-"""How deeply objects may nest.
+"""The maximum nesting depth of objects.
 
-Whatever walks an object recurses, so depth is bounded once, at the door, instead of by the interpreter somewhere
-inside. Kubernetes' own objects nest some fifteen levels, a definition with a pod template in its schema about forty.
+Functions that walk an object recurse, so its depth is limited once, when it is decoded, instead of by the interpreter
+later. Kubernetes' own objects nest some fifteen levels, a definition with a pod template in its schema about forty.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Objects inside of objects: fields that hold a whole resource, and the metadata every resource has."""
+"""Embedded resources: fields that hold a whole object, and the metadata that every object has."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, Final
 
-from kubesim.api.field_errors import Problem, invalid, required
+from kubesim.api.field_errors import FieldProblem, invalid, required
 
 APPLIED_KEYS: Final = "x-kubesim-applied-keys"
 APPLIED_SET: Final = "x-kubesim-applied-set"
-"""How lists of built-in kinds are applied: as a list-type says it, but without a check that the keys differ."""
+"""Keywords for applying lists of built-in kinds: like the list type, but without a uniqueness check."""
 
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "object", "additionalProperties": _TEXT}
@@ -65,13 +65,13 @@ _KIND_RULE = (
 
 
 def is_resource(value: dict[str, Any]) -> bool:
-    """Whether an object says what it is."""
+    """Whether an object has apiVersion and kind."""
     return not problems(value, "")
 
 
-def problems(value: dict[str, Any], path: str) -> list[Problem]:
-    """What is wrong with an embedded object's ``apiVersion`` and ``kind``, as far as they are texts."""
-    found: list[Problem] = []
+def problems(value: dict[str, Any], path: str) -> list[FieldProblem]:
+    """The problems of an embedded object's ``apiVersion`` and ``kind``, as far as they are texts."""
+    found: list[FieldProblem] = []
     version, kind = value.get("apiVersion", ""), value.get("kind", "")
     if version == "":
         found.append(required(f"{path}.apiVersion"))

@@ -1,28 +1,28 @@
-"""What exactly is wrong with a value, in the order in which the real server goes through it."""
+"""The validation errors of a value, in the order in which kube-apiserver reports them."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from kubesim.api.field_errors import Fault, Problem, invalid, required, unsupported
+from kubesim.api.field_errors import FieldErrorType, FieldProblem, invalid, required, unsupported
 from kubesim.schema import embedded
-from kubesim.schema.compiled import Node
+from kubesim.schema.compiled import SchemaNode
 from kubesim.schema.formats import QUANTITY_RULE, is_quantity
 from kubesim.schema.uniqueness import repetitions
 from kubesim.schema.value_checks import is_among, shown_number, type_name
 
 LARGEST_WHOLE_FLOAT = 2**53
 
-NOWHERE = "<nil>"  # the field of problems that the real server does not attach to one
+NOWHERE = "<nil>"  # the field of problems that kube-apiserver does not attach to one
 
 
-def fits(node: Node, value: Any) -> bool:
+def fits(node: SchemaNode, value: Any) -> bool:
     """Whether nothing is wrong with a value."""
     return node.holds(value) or not findings(node, value, "")
 
 
-def findings(node: Node, value: Any, path: str) -> list[Problem]:
+def findings(node: SchemaNode, value: Any, path: str) -> list[FieldProblem]:
     """All problems with the value at a path."""
     found = _type_problems(node, value, path)
     found += _combination_problems(node, value, path)
@@ -47,7 +47,7 @@ def below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _type_problems(node: Node, value: Any, path: str) -> list[Problem]:
+def _type_problems(node: SchemaNode, value: Any, path: str) -> list[FieldProblem]:
     types = node.types
     if not types or (value is None and node.nullable):
         return []
@@ -56,7 +56,7 @@ def _type_problems(node: Node, value: Any, path: str) -> list[Problem]:
         return []
     if name == "number" and "integer" in types and _is_whole(value):
         return []
-    wrong = Problem(path, Fault.TYPE, f'{path} in body must be of type {",".join(types)}: "{name}"', name)
+    wrong = FieldProblem(path, FieldErrorType.TYPE, f'{path} in body must be of type {",".join(types)}: "{name}"', name)
     if name == "number" and types == ("integer",):
         what = f"with format {node.range[0]}" if node.range else "(default format)"
         return [wrong, invalid(NOWHERE, "", f"Checked value must be of type integer {what} in {path}")]
@@ -67,18 +67,18 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST_WHOLE_FLOAT
 
 
-def _text_problems(node: Node, text: str, path: str) -> list[Problem]:
+def _text_problems(node: SchemaNode, text: str, path: str) -> list[FieldProblem]:
     if node.quantity and not is_quantity(text):
         return [invalid(path, text, QUANTITY_RULE)]
     failed = [check for check in node.text_checks if not check.holds(text)]
     problems = [check.problem(path, text) for check in failed]
     # Length and pattern come first, the format last; of the former one problem is enough.
-    shape = [problem for problem in problems if problem.fault is not Fault.TYPE]
-    return shape[:1] + [problem for problem in problems if problem.fault is Fault.TYPE]
+    shape = [problem for problem in problems if problem.fault is not FieldErrorType.TYPE]
+    return shape[:1] + [problem for problem in problems if problem.fault is FieldErrorType.TYPE]
 
 
-def _number_problems(node: Node, number: float, path: str) -> list[Problem]:
-    found: list[Problem] = []
+def _number_problems(node: SchemaNode, number: float, path: str) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
     if node.quantity and not is_quantity(number):
         found.append(invalid(path, shown_number(number), QUANTITY_RULE))
     if node.range and node.types and type_name(number) in {"integer", *node.types}:
@@ -89,8 +89,8 @@ def _number_problems(node: Node, number: float, path: str) -> list[Problem]:
     return found + [check.problem(path, number) for check in node.number_checks if not check.holds(number)]
 
 
-def _list_problems(node: Node, items: list[Any], path: str) -> list[Problem]:
-    found: list[Problem] = []
+def _list_problems(node: SchemaNode, items: list[Any], path: str) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
     if node.items is not None:
         for index, item in enumerate(items):
             if not node.items.holds(item):
@@ -101,7 +101,7 @@ def _list_problems(node: Node, items: list[Any], path: str) -> list[Problem]:
     return found
 
 
-def _object_problems(node: Node, value: dict[str, Any], path: str) -> list[Problem]:
+def _object_problems(node: SchemaNode, value: dict[str, Any], path: str) -> list[FieldProblem]:
     found = [check.problem(path, value) for check in node.object_checks if not check.holds(value)]
     for key, item in value.items():
         child = node.child(key)
@@ -113,8 +113,8 @@ def _object_problems(node: Node, value: dict[str, Any], path: str) -> list[Probl
     return found + embedded.problems(value, path) if node.embedded else found
 
 
-def _combination_problems(node: Node, value: Any, path: str) -> list[Problem]:
-    found: list[Problem] = []
+def _combination_problems(node: SchemaNode, value: Any, path: str) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
     if node.any_of:
         found += _any_of_problems(node.any_of, value, path)
     if node.one_of:
@@ -128,14 +128,14 @@ def _combination_problems(node: Node, value: Any, path: str) -> list[Problem]:
     return found
 
 
-def _any_of_problems(parts: tuple[Node, ...], value: Any, path: str) -> list[Problem]:
+def _any_of_problems(parts: tuple[SchemaNode, ...], value: Any, path: str) -> list[FieldProblem]:
     failures = [findings(part, value, path) for part in parts]
     if not all(failures):
         return []
     return [invalid(NOWHERE, "", f'"{path}" must validate at least one schema (anyOf)'), *min(failures, key=len)]
 
 
-def _one_of_problems(parts: tuple[Node, ...], value: Any, path: str) -> list[Problem]:
+def _one_of_problems(parts: tuple[SchemaNode, ...], value: Any, path: str) -> list[FieldProblem]:
     failures = [findings(part, value, path) for part in parts]
     valid = failures.count([])
     if valid == 1:
@@ -145,7 +145,7 @@ def _one_of_problems(parts: tuple[Node, ...], value: Any, path: str) -> list[Pro
     return [invalid(NOWHERE, "", detail), *closest]
 
 
-def _not_among(values: tuple[Any, ...], value: Any, path: str) -> Problem:
+def _not_among(values: tuple[Any, ...], value: Any, path: str) -> FieldProblem:
     shown = value if not isinstance(value, int | float) or isinstance(value, bool) else shown_number(value)
     return unsupported(path, shown, map(_enum_text, values))
 

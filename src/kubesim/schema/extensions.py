@@ -1,11 +1,11 @@
-"""The ``x-kubernetes-`` keywords of a schema: when they fit what else it says."""
+"""The ``x-kubernetes-`` keywords of a schema, and their consistency with its other keywords."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kubesim.api.field_errors import Problem, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required, unsupported
 
 _LIST_TYPES: Final = ("atomic", "set", "map")
 _MAP_TYPES: Final = ("atomic", "granular")
@@ -16,8 +16,8 @@ def is_int_or_string(openapi: dict[str, Any]) -> bool:
     return openapi.get("x-kubernetes-int-or-string") is True
 
 
-def extension_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
-    """What is wrong with the keywords of a schema whose keywords all have the right type."""
+def extension_problems(openapi: dict[str, Any], path: str) -> Iterator[FieldProblem]:
+    """The problems of the keywords of a schema whose keywords all have the right type."""
     preserves = openapi.get("x-kubernetes-preserve-unknown-fields")
     where = f"{path}.x-kubernetes-preserve-unknown-fields"
     if preserves is False:
@@ -34,7 +34,7 @@ def extension_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
         yield from _must_be("object", "must be object if x-kubernetes-map-type is specified", openapi, path)
 
 
-def _embedded_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
+def _embedded_problems(openapi: dict[str, Any], path: str) -> Iterator[FieldProblem]:
     preserves = openapi.get("x-kubernetes-preserve-unknown-fields")
     if not openapi.get("properties") and not preserves:
         detail = (
@@ -48,7 +48,7 @@ def _embedded_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
             yield invalid(f"{path}.properties[{name}].type", child.get("type", ""), f"must be {kind}")
 
 
-def _must_be(kind: str, detail: str, openapi: dict[str, Any], path: str) -> Iterator[Problem]:
+def _must_be(kind: str, detail: str, openapi: dict[str, Any], path: str) -> Iterator[FieldProblem]:
     said = openapi.get("type")
     if not said:
         yield required(f"{path}.type", detail)
@@ -56,7 +56,7 @@ def _must_be(kind: str, detail: str, openapi: dict[str, Any], path: str) -> Iter
         yield invalid(f"{path}.type", said, detail)
 
 
-def _list_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
+def _list_problems(openapi: dict[str, Any], path: str) -> Iterator[FieldProblem]:
     kind, keys = openapi.get("x-kubernetes-list-type"), openapi.get("x-kubernetes-list-map-keys") or []
     items = openapi.get("items") if isinstance(openapi.get("items"), dict) else {}
     assert isinstance(items, dict)
@@ -81,7 +81,7 @@ def _list_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
         yield forbidden(f"{path}.items.nullable", f"cannot be nullable when x-kubernetes-list-type is {kind}")
 
 
-def _map_problems(items: dict[str, Any], keys: list[str], path: str) -> Iterator[Problem]:
+def _map_problems(items: dict[str, Any], keys: list[str], path: str) -> Iterator[FieldProblem]:
     where = f"{path}.x-kubernetes-list-map-keys"
     if not keys:
         yield required(where, "must not be empty if x-kubernetes-list-type is map")
@@ -101,7 +101,7 @@ def _map_problems(items: dict[str, Any], keys: list[str], path: str) -> Iterator
             yield from _key_problems(known[key], key in needed, f"{path}.items.properties[{key}]")
 
 
-def _key_problems(openapi: dict[str, Any], needed: bool, path: str) -> Iterator[Problem]:
+def _key_problems(openapi: dict[str, Any], needed: bool, path: str) -> Iterator[FieldProblem]:
     if openapi.get("type") in {"object", "array"}:
         detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
         yield invalid(f"{path}.type", openapi["type"], detail)

@@ -1,9 +1,9 @@
-"""Yes or no: whether a value is all right, and whether it is free of unknown fields.
+"""Fast validation: whether a value is valid, and whether it is free of unknown fields.
 
-Nearly all objects that are written are valid and tidy, so this is what is fast: each node gets two functions that
-look at the class of a value and then only at what the schema says about that class. Fields that are plain texts or
-truth values cost their object a single comparison. "No" may come too early (a whole number written as 1.0); then the
-findings, or the pruning, decide.
+Nearly all objects that are written are valid and have no unknown fields, so this is the fast path: each node gets two
+functions that test the class of a value and then only the constraints for that class. Fields that are plain strings or
+booleans cost their object a single comparison. A negative answer may be wrong (a whole number written as 1.0); then the
+full validation, or the pruning, decides.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from kubesim.schema import embedded
-from kubesim.schema.compiled import NOTHING, Node
+from kubesim.schema.compiled import NOTHING, SchemaNode
 from kubesim.schema.errors import fits
 from kubesim.schema.formats import is_quantity
 from kubesim.schema.uniqueness import identity
@@ -26,7 +26,7 @@ _PLAIN = {"string": str, "boolean": bool}
 _is_quantity_text = lru_cache(maxsize=4096)(is_quantity)
 
 
-def settle(node: Node) -> None:
+def build_validators(node: SchemaNode) -> None:
     """Give a complete node its verdicts; its children need not have theirs yet."""
     node.holds = _holds(node)
     node.tidy = _tidy(node)
@@ -35,7 +35,7 @@ def settle(node: Node) -> None:
     node.fills_items = node.items if node.items is not None and node.items.is_filled else None
 
 
-def _holds(node: Node) -> Verdict:
+def _holds(node: SchemaNode) -> Verdict:
     may_be_null = node.nullable and not _is_restricted(node)
     if not _is_restricted(node):
         if node.quantity:
@@ -54,7 +54,7 @@ def _holds(node: Node) -> Verdict:
     return holds
 
 
-def _judges(node: Node) -> dict[type, Verdict]:
+def _judges(node: SchemaNode) -> dict[type, Verdict]:
     """What decides about a value, by its class; there is nothing for classes of the wrong type."""
     types = node.types or ("object", "array", "string", "number", "boolean")
     judges: dict[type, Verdict] = {}
@@ -75,7 +75,7 @@ def _judges(node: Node) -> dict[type, Verdict]:
     return judges
 
 
-def _judge(node: Node, tests: Iterable[Verdict]) -> Verdict:
+def _judge(node: SchemaNode, tests: Iterable[Verdict]) -> Verdict:
     every = [*tests, *_combinations(node)]
     if node.enum is not None:
         values = node.enum
@@ -88,7 +88,7 @@ def _judge(node: Node, tests: Iterable[Verdict]) -> Verdict:
     return lambda value: all(test(value) for test in every)
 
 
-def _combinations(node: Node) -> Iterable[Verdict]:
+def _combinations(node: SchemaNode) -> Iterable[Verdict]:
     if node.any_of:
         yield lambda value: any(fits(part, value) for part in node.any_of)
     if node.one_of:
@@ -99,8 +99,8 @@ def _combinations(node: Node) -> Iterable[Verdict]:
         yield lambda value: not fits(excluded, value)
 
 
-def _is_restricted(node: Node) -> bool:
-    """Whether there is more to say about a value than its type and what is in it."""
+def _is_restricted(node: SchemaNode) -> bool:
+    """Whether a node has constraints beyond types, fields and items."""
     combined = node.any_of or node.one_of or node.all_of or node.none_of
     return bool(combined or node.enum is not None or node.text_checks or node.number_checks)
 
@@ -111,13 +111,13 @@ def _is_quantity_value(value: Any) -> bool:
     return (value.__class__ is int or value.__class__ is float) and is_quantity(value)
 
 
-def _texts(node: Node) -> Iterable[Verdict]:
+def _texts(node: SchemaNode) -> Iterable[Verdict]:
     if node.quantity:
         yield is_quantity
     yield from (check.holds for check in node.text_checks)
 
 
-def _numbers(node: Node) -> Iterable[Verdict]:
+def _numbers(node: SchemaNode) -> Iterable[Verdict]:
     if node.quantity:
         yield is_quantity
     elif node.range or "integer" in node.types:
@@ -126,14 +126,14 @@ def _numbers(node: Node) -> Iterable[Verdict]:
     yield from (check.holds for check in node.number_checks)
 
 
-def _plain_class(node: Node | None) -> type | None:
-    """The class of a node's values if the class is all there is to say about them."""
+def _plain_class(node: SchemaNode | None) -> type | None:
+    """The class of a node's values if it is their only constraint."""
     if node is None or len(node.types) != 1 or _is_restricted(node):
         return None
     return _PLAIN.get(node.types[0])
 
 
-def _object_verdict(node: Node, may_be_null: bool) -> Verdict:
+def _object_verdict(node: SchemaNode, may_be_null: bool) -> Verdict:
     properties, forbids_others = node.properties, node.forbids_others
     others = None if forbids_others else node.additional
     plain = {name: kind for name, child in properties.items() if (kind := _plain_class(child)) is not None}
@@ -166,7 +166,7 @@ def _object_verdict(node: Node, may_be_null: bool) -> Verdict:
     return holds
 
 
-def _list_verdict(node: Node, may_be_null: bool) -> Verdict:
+def _list_verdict(node: SchemaNode, may_be_null: bool) -> Verdict:
     items = node.items
     checks = tuple(check.holds for check in node.list_checks)
     unique, keys = node.unique, node.identity_keys
@@ -187,7 +187,7 @@ def _list_verdict(node: Node, may_be_null: bool) -> Verdict:
     return holds
 
 
-def _tidy(node: Node) -> Verdict:
+def _tidy(node: SchemaNode) -> Verdict:
     if not node.is_deep:
         return lambda value: True
     shallow = frozenset(name for name, child in node.properties.items() if not child.is_deep)

@@ -1,7 +1,7 @@
-"""What the formats of texts and numbers in a schema ask for.
+"""The ``format`` keyword of strings and numbers.
 
-Formats that are not listed here say nothing about the value, as on the real server; ``quantity`` is ours, for the
-amounts of resources in the built-in kinds.
+Formats that are not listed here are ignored, as in kube-apiserver; ``quantity`` is an extension, for the amounts of
+resources in the built-in kinds.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def is_quantity(value: str | float) -> bool:
 
 
 def _is_time(text: str) -> bool:
-    # With its offset: whoever reads a time that was let in must be able to.
+    # With its offset, so that clients can parse an accepted time.
     return _TIME.fullmatch(text) is not None and _reads(lambda: datetime.fromisoformat(text.upper()).timestamp())
 
 
@@ -92,7 +92,7 @@ def _is_uuid(version: str = "") -> Test:
 
 
 def _is_ipv4(text: str) -> bool:
-    # The real server reads leading zeros, which the library takes for a mistake.
+    # kube-apiserver reads leading zeros, which the library takes for a mistake.
     parts = text.split(".")
     return len(parts) == 4 and all(re.fullmatch(r"[0-9]{1,3}", part) and int(part) < 256 for part in parts)
 

@@ -1,4 +1,4 @@
-"""A schema as its users see it."""
+"""A schema with its public methods."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from kubesim.api.field_errors import Problem, invalid
-from kubesim.schema.compiled import Node, copied
+from kubesim.api.field_errors import FieldProblem, invalid
+from kubesim.schema.compiled import SchemaNode, copied
 from kubesim.schema.compiler import Compilation, compiled_part
 from kubesim.schema.embedded import METADATA
 from kubesim.schema.errors import NOWHERE, findings
-from kubesim.schema.structural import examined
+from kubesim.schema.structural import check_structural
 
 OpenApi = dict[str, Any]
 
@@ -22,7 +22,7 @@ _METADATA = compiled_part(METADATA)
 class SchemaError(ValueError):
     """The OpenAPI dict is not a structural schema, for these reasons."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[FieldProblem]) -> None:
         super().__init__("; ".join(map(str, problems)))
         self.problems = problems
 
@@ -30,16 +30,16 @@ class SchemaError(ValueError):
 class Schema:
     """A structural schema of a resource. ``where`` is the path under which problems with it are reported.
 
-    It is compiled when it is first needed: most kinds are used by nobody for most of the time.
+    It is compiled on first use, because most kinds are rarely used.
     """
 
     def __init__(self, openapi: OpenApi, where: str = "spec.validation.openAPIV3Schema") -> None:
-        report = examined(openapi, where)
+        report = check_structural(openapi, where)
         if report.problems:
             raise SchemaError(report.problems)
         self._make: Callable[[], OpenApi] = lambda: openapi
         self.unevaluated: list[str] = report.unevaluated
-        """Where it has expressions in CEL, which nobody evaluates here."""
+        """The paths of CEL expressions, which are not evaluated."""
         compilation = Compilation(openapi)
         wrong = [
             problem
@@ -52,7 +52,7 @@ class Schema:
 
     @classmethod
     def sound(cls, make: Callable[[], OpenApi]) -> Schema:
-        """One that is known to be structural, from what makes it."""
+        """A schema that is known to be structural, built on first use."""
         schema = cls.__new__(cls)
         schema._make = make
         schema.unevaluated = []
@@ -64,47 +64,47 @@ class Schema:
         return self._make()
 
     @cached_property
-    def root(self) -> Node:
-        """What is known about the whole object, for those who walk along (strategic merge patches)."""
+    def root(self) -> SchemaNode:
+        """The root node, for strategic merge patches."""
         return Compilation(self.openapi).root
 
-    def mistyped(self, obj: dict[str, Any]) -> list[Problem]:
+    def mistyped(self, obj: dict[str, Any]) -> list[FieldProblem]:
         """The values of the wrong JSON type; null has none, and what the schema does not know may have any."""
         return [] if self._types.holds(obj) else findings(self._types, obj, "")
 
     def prune(self, obj: dict[str, Any]) -> list[str]:
-        """Remove unknown fields in place, and return their paths. All of ``metadata`` stays."""
+        """Remove unknown fields in place, and return their paths. ``metadata`` is not pruned."""
         return sorted(path[1:] for path in self.root.prune(obj))
 
     def default(self, obj: dict[str, Any]) -> None:
         """Fill in defaults in place, and drop nulls where the schema does not allow them."""
         self.root.default(obj)
 
-    def validate(self, obj: dict[str, Any]) -> list[Problem]:
-        """What is wrong with an object."""
+    def validate(self, obj: dict[str, Any]) -> list[FieldProblem]:
+        """The problems of an object."""
         return [] if self.root.holds(obj) else findings(self.root, obj, "")
 
     @cached_property
-    def applied(self) -> Node:
-        """The root as those see it who merge objects: it knows how metadata merges, which all kinds have alike."""
-        root = Node()
+    def applied(self) -> SchemaNode:
+        """The root node for merging objects: it includes how metadata merges, which all kinds share."""
+        root = SchemaNode()
         root.properties = {**self.root.properties, "metadata": _METADATA}
         root.additional, root.preserves = self.root.additional, self.root.preserves
         return root
 
     @cached_property
-    def _types(self) -> Node:
+    def _types(self) -> SchemaNode:
         return Compilation(self.openapi, types_only=True).root
 
 
-def _default_problems(node: Node, default: Any, path: str) -> list[Problem]:
-    """A default has known fields only and is valid as it stands, without the defaults of its own fields."""
+def _default_problems(node: SchemaNode, default: Any, path: str) -> list[FieldProblem]:
+    """A default must have known fields only and be valid without further defaulting."""
     if node.prune(copied(default)):
         return [invalid(path, default, "must not have unknown fields")]
     return [_below(path, problem) for problem in findings(node, default, "")]
 
 
-def _below(path: str, problem: Problem) -> Problem:
+def _below(path: str, problem: FieldProblem) -> FieldProblem:
     if problem.field == NOWHERE:
         return problem
     dot = "" if not problem.field or problem.field.startswith("[") else "."

@@ -1,8 +1,8 @@
-"""Whether an OpenAPI dict is a structural schema, as CustomResourceDefinitions must be.
+"""Validation that an OpenAPI dict is a structural schema, as CustomResourceDefinitions must be.
 
-Structural means: every field has its type in exactly one place, on the way from the root through ``properties``,
-``items`` and ``additionalProperties``. What stands below ``anyOf`` and its like may restrict values further, but says
-nothing about which fields there are. Only then can fields be pruned and defaulted without guessing.
+Structural means: every field has its type in exactly one place, on the path from the root through ``properties``,
+``items`` and ``additionalProperties``. Keywords below ``anyOf`` and its like may restrict values further, but do not
+declare fields. Only then can fields be pruned and defaulted unambiguously.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kubesim.api.field_errors import Fault, Problem, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldErrorType, FieldProblem, forbidden, invalid, required, unsupported
 from kubesim.schema.extensions import extension_problems, is_int_or_string
 from kubesim.schema.go_regexp import PatternError, check_syntax
 from kubesim.schema.value_checks import type_name
@@ -64,30 +64,30 @@ _WHERE_TYPES_ARE_MISSING: Final = {
 
 
 @dataclass(slots=True)
-class Report:
+class StructuralReport:
     """What an examination found."""
 
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[FieldProblem] = field(default_factory=list)
     defaults: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """The dicts that have a default, with their paths."""
     unevaluated: list[str] = field(default_factory=list)
     """Where there are expressions in CEL."""
 
 
-def examined(openapi: Any, where: str) -> Report:
-    """All that is wrong with a schema at a path. A dict that occurs in several places is looked at once."""
-    examination = _Examination()
+def check_structural(openapi: Any, where: str) -> StructuralReport:
+    """The problems of a schema at a path. A dict in several places is checked once."""
+    examination = _StructuralCheck()
     examination.on_the_way(openapi, where, "root", 0)
     return examination.report
 
 
-class _Examination:
+class _StructuralCheck:
     def __init__(self) -> None:
-        self.report = Report()
+        self.report = StructuralReport()
         self._seen: set[int] = set()
 
     def on_the_way(self, openapi: Any, path: str, place: str, depth: int) -> None:
-        """A schema that says which fields there are."""
+        """Check a schema that declares fields."""
         if not self._readable(openapi, path, depth):
             return
         add = self.report.problems.extend
@@ -112,7 +112,7 @@ class _Examination:
             self._restriction(part, where, depth + 1, _types_allowed(openapi, where) if typed else "")
 
     def _restriction(self, openapi: Any, path: str, depth: int, types: str = "") -> None:
-        """A schema below anyOf and its like. ``types`` says where int-or-string may be spelled out."""
+        """Check a schema below anyOf and its like. ``types``: whether int-or-string may be spelled out."""
         if not self._readable(openapi, path, depth):
             return
         add = self.report.problems.append
@@ -142,10 +142,10 @@ class _Examination:
         return not malformed
 
 
-def _malformed(openapi: Any, path: str) -> list[Problem]:
+def _malformed(openapi: Any, path: str) -> list[FieldProblem]:
     if not isinstance(openapi, dict):
         return [_wrong_type(path, "object", openapi)]
-    found: list[Problem] = []
+    found: list[FieldProblem] = []
     for keyword, said in openapi.items():
         kind = _KEYWORDS.get(keyword)
         if kind is None or said is None:
@@ -173,12 +173,12 @@ def _finite(said: Any) -> bool:
     return not isinstance(said, str | bool)
 
 
-def _wrong_type(path: str, kind: str, said: Any) -> Problem:
+def _wrong_type(path: str, kind: str, said: Any) -> FieldProblem:
     name = type_name(said)
-    return Problem(path, Fault.TYPE, f'{path} in body must be of type {kind}: "{name}"', name)
+    return FieldProblem(path, FieldErrorType.TYPE, f'{path} in body must be of type {kind}: "{name}"', name)
 
 
-def _keyword_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
+def _keyword_problems(openapi: dict[str, Any], path: str) -> Iterator[FieldProblem]:
     for keyword in _UNSUPPORTED:
         if openapi.get(keyword):
             yield forbidden(f"{path}.{keyword}", f"{keyword} is not supported")
@@ -193,7 +193,7 @@ def _keyword_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
             yield invalid(f"{path}.pattern", pattern, detail)
 
 
-def _type_problems(openapi: dict[str, Any], path: str, place: str) -> Iterator[Problem]:
+def _type_problems(openapi: dict[str, Any], path: str, place: str) -> Iterator[FieldProblem]:
     kind = openapi.get("type")
     if not kind:
         untyped = ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string", "$ref")
@@ -205,7 +205,7 @@ def _type_problems(openapi: dict[str, Any], path: str, place: str) -> Iterator[P
             yield forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
 
 
-def _child_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
+def _child_problems(openapi: dict[str, Any], path: str) -> Iterator[FieldProblem]:
     if openapi.get("properties") and isinstance(openapi.get("additionalProperties"), dict):
         yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
     if isinstance(openapi.get("items"), list):
@@ -214,7 +214,7 @@ def _child_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
         yield required(f"{path}.items", "must be specified")
 
 
-def _root_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
+def _root_problems(openapi: dict[str, Any], path: str) -> Iterator[FieldProblem]:
     if openapi.get("type") not in {None, "", "object"}:
         yield invalid(f"{path}.type", openapi["type"], "must be object at the root")
     if openapi.get("nullable"):
@@ -234,7 +234,7 @@ def _root_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
             yield forbidden(f"{path}.properties[metadata]", detail)
 
 
-def _identity_problems(openapi: dict[str, Any], path: str) -> Iterator[Problem]:
+def _identity_problems(openapi: dict[str, Any], path: str) -> Iterator[FieldProblem]:
     """What every resource has, has the same type everywhere."""
     for name, child in _fields(openapi):
         kind = {"apiVersion": "string", "kind": "string", "metadata": "object"}.get(name)

@@ -1,4 +1,4 @@
-"""What makes two items of a list the same: their value in a set, the values of some keys in a map."""
+"""Uniqueness of list items: by value in a set, by the values of the keys in a map."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.json import encode
 
-from kubesim.api.field_errors import Problem, duplicate, invalid
+from kubesim.api.field_errors import FieldProblem, duplicate, invalid
 
 
 def identity(item: Any, keys: Sequence[str]) -> Hashable:
@@ -26,9 +26,9 @@ def _exactly(value: Any) -> Hashable:
     return (value.__class__, value)
 
 
-def repetitions(items: list[Any], keys: Sequence[str], path: str) -> list[Problem]:
-    """The items that stand in a list a second time; a third time is not worth another problem."""
-    found: list[Problem] = []
+def repetitions(items: list[Any], keys: Sequence[str], path: str) -> list[FieldProblem]:
+    """The duplicate items of a list, each reported once."""
+    found: list[FieldProblem] = []
     seen: dict[Hashable, int] = {}
     for index, item in enumerate(items):
         if keys and item.__class__ is not dict:

@@ -1,4 +1,4 @@
-"""What single values must satisfy, each with the words in which the real server refuses them."""
+"""Checks of single values, each with the message of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from kubesim.api.field_errors import Fault, Problem, invalid
+from kubesim.api.field_errors import FieldErrorType, FieldProblem, invalid
 from kubesim.schema.formats import TEXTS
 from kubesim.schema.go_regexp import Pattern
 
@@ -15,33 +15,33 @@ OpenApi = Mapping[str, Any]
 WHOLE = (-(2**63), 2**63 - 1)
 
 
-class Check(NamedTuple):
+class ValueCheck(NamedTuple):
     """One requirement, and the problem with a value at a path that does not meet it."""
 
     holds: Callable[[Any], bool]
-    problem: Callable[[str, Any], Problem]
+    problem: Callable[[str, Any], FieldProblem]
 
 
-def text_checks(openapi: OpenApi) -> list[Check]:
+def text_checks(openapi: OpenApi) -> list[ValueCheck]:
     """Length and pattern; the first of them that fails is the one to report."""
-    checks: list[Check] = []
+    checks: list[ValueCheck] = []
     if (most := openapi.get("maxLength")) is not None:
         checks.append(
-            Check(
+            ValueCheck(
                 lambda text: len(text) <= most,
-                lambda path, _: Problem(path, Fault.TOO_LONG, f"may not be more than {most} bytes"),
+                lambda path, _: FieldProblem(path, FieldErrorType.TOO_LONG, f"may not be more than {most} bytes"),
             )
         )
     if (least := openapi.get("minLength")) is not None:
         checks.append(
-            Check(
+            ValueCheck(
                 lambda text: len(text) >= least,
                 lambda path, text: invalid(path, text, f"{path} in body should be at least {least} chars long"),
             )
         )
     if pattern := openapi.get("pattern"):
         checks.append(
-            Check(
+            ValueCheck(
                 Pattern(pattern).found_in,
                 lambda path, text: invalid(path, text, f"{path} in body should match '{pattern}'"),
             )
@@ -49,54 +49,56 @@ def text_checks(openapi: OpenApi) -> list[Check]:
     return checks
 
 
-def format_check(openapi: OpenApi) -> Check | None:
-    """The format of a text, if it is one that says something."""
+def format_check(openapi: OpenApi) -> ValueCheck | None:
+    """The check of a string format, if the format is known."""
     name = openapi.get("format", "")
     test = TEXTS.get(name)
     if test is None:
         return None
-    return Check(
+    return ValueCheck(
         test,
-        lambda path, text: Problem(path, Fault.TYPE, f"{path} in body must be of type {name}: {quoted(text)}", text),
+        lambda path, text: FieldProblem(
+            path, FieldErrorType.TYPE, f"{path} in body must be of type {name}: {quoted(text)}", text
+        ),
     )
 
 
-def number_checks(openapi: OpenApi) -> list[Check]:
+def number_checks(openapi: OpenApi) -> list[ValueCheck]:
     """Divisor and bounds."""
-    checks: list[Check] = []
+    checks: list[ValueCheck] = []
     if (factor := openapi.get("multipleOf")) is not None:
         checks.append(_multiple_of(factor))
     if (most := openapi.get("maximum")) is not None:
         if openapi.get("exclusiveMaximum"):
-            checks.append(Check(lambda number: number < most, _bound("less than", most)))
+            checks.append(ValueCheck(lambda number: number < most, _bound("less than", most)))
         else:
-            checks.append(Check(lambda number: number <= most, _bound("less than or equal to", most)))
+            checks.append(ValueCheck(lambda number: number <= most, _bound("less than or equal to", most)))
     if (least := openapi.get("minimum")) is not None:
         if openapi.get("exclusiveMinimum"):
-            checks.append(Check(lambda number: number > least, _bound("greater than", least)))
+            checks.append(ValueCheck(lambda number: number > least, _bound("greater than", least)))
         else:
-            checks.append(Check(lambda number: number >= least, _bound("greater than or equal to", least)))
+            checks.append(ValueCheck(lambda number: number >= least, _bound("greater than or equal to", least)))
     return checks
 
 
-def _bound(words: str, limit: float) -> Callable[[str, Any], Problem]:
-    def problem(path: str, number: Any) -> Problem:
+def _bound(words: str, limit: float) -> Callable[[str, Any], FieldProblem]:
+    def problem(path: str, number: Any) -> FieldProblem:
         shown = str(int(limit)) if isinstance(number, int) and int(limit) == limit else float_text(limit)
         return invalid(path, shown_number(number), f"{path} in body should be {words} {shown}")
 
     return problem
 
 
-def _multiple_of(factor: float) -> Check:
+def _multiple_of(factor: float) -> ValueCheck:
     if factor <= 0:
-        return Check(
+        return ValueCheck(
             lambda _: False,
             lambda path, _: invalid(
                 path, factor, f"factor MultipleOf declared for {path} must be positive: {float_text(factor)}"
             ),
         )
     divisor = Fraction(str(factor))
-    return Check(
+    return ValueCheck(
         # From the decimal text, so that 0.3 is three times 0.1.
         lambda number: (Fraction(str(number)) / divisor).denominator == 1,
         lambda path, number: invalid(
@@ -105,13 +107,13 @@ def _multiple_of(factor: float) -> Check:
     )
 
 
-def size_checks(openapi: OpenApi, what: str) -> list[Check]:
+def size_checks(openapi: OpenApi, what: str) -> list[ValueCheck]:
     """How many ``items`` a list, or ``properties`` an object, may have."""
-    checks: list[Check] = []
+    checks: list[ValueCheck] = []
     suffix = what.capitalize()
     if (least := openapi.get(f"min{suffix}")) is not None:
         checks.append(
-            Check(
+            ValueCheck(
                 lambda value: len(value) >= least,
                 lambda path, value: invalid(path, len(value), f"{path} in body should have at least {least} {what}"),
             )
@@ -119,9 +121,11 @@ def size_checks(openapi: OpenApi, what: str) -> list[Check]:
     if (most := openapi.get(f"max{suffix}")) is not None:
         items = "item" if most == 1 else "items"
         checks.append(
-            Check(
+            ValueCheck(
                 lambda value: len(value) <= most,
-                lambda path, value: Problem(path, Fault.TOO_MANY, f"{len(value)}: must have at most {most} {items}"),
+                lambda path, value: FieldProblem(
+                    path, FieldErrorType.TOO_MANY, f"{len(value)}: must have at most {most} {items}"
+                ),
             )
         )
     return checks
@@ -162,13 +166,13 @@ def type_name(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text in double quotes, escaped as the real server prints it."""
+    """A text in double quotes, escaped as kube-apiserver prints it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'
 
 
 def shown_number(number: float) -> float:
-    """A number as it is shown: beyond 64 bits the real server has only an approximation."""
+    """A number as it is shown: beyond 64 bits kube-apiserver has only an approximation."""
     if isinstance(number, int) and type_name(number) == "number":
         try:
             return float(number)

@@ -1,7 +1,7 @@
-"""The values that were written or read last, up to so many bytes.
+"""A cache of the values that were written or read last, limited in bytes.
 
-By revision, not by key: what stands at a revision never changes, so nothing here is ever wrong, and the value
-before a change is found here by those who want to compare.
+Values are cached by revision, not by key: the value of a revision never changes, so no entry ever becomes invalid, and
+the value before a change can be found here too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who uses a data directory: one process at a time.
+"""The lock of a data directory: one process at a time.
 
-The lock is the kernel's (flock), so it is gone with its process, however that ended. What the lock file says about
-its holder is for people only.
+The kernel holds the lock (flock), so it is released when its process ends, however it ends. The content of the lock
+file describes the holder to users and has no other purpose.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Self
 import msgspec
 
 from kubesim.clock import stamp
-from kubesim.storage.errors import Damaged, DataHeld
+from kubesim.storage.errors import DataDamaged, DataInUse
 
 LOCK = "lock"
-"""The lock's file in a data directory. It stays: to remove it would let two processes lock two files of one name."""
+"""The lock file in a data directory. It is never removed: otherwise two processes could lock two files of one name."""
 
 
 class LockHolder(msgspec.Struct, frozen=True):
-    """What a holder says of itself."""
+    """The description of a holder in the lock file."""
 
     program: str
     pid: int
@@ -36,20 +36,20 @@ class LockHolder(msgspec.Struct, frozen=True):
 
 
 class DirectoryLock:
-    """The right to use a data directory, until released."""
+    """The lock of a data directory, until released."""
 
     def __init__(self, lock: int, holding: LockHolder) -> None:
         self._lock = lock
         self._write(holding)
 
     @classmethod
-    def take(cls, directory: Path, program: str, address: str = "") -> Self:
-        """Make the directory if it is not there, and take it. Raises DataHeld, which says who has it."""
+    def acquire(cls, directory: Path, program: str, address: str = "") -> Self:
+        """Create the directory if needed, and lock it. Raises DataInUse, which names the holder."""
         try:
             _make(directory)
             lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise Damaged(
+            raise DataDamaged(
                 f"{directory} cannot be used as a data directory: {error.strerror}: {error.filename}"
             ) from error
         try:
@@ -57,30 +57,30 @@ class DirectoryLock:
         except BlockingIOError:
             holding = _read(lock)
             os.close(lock)
-            raise DataHeld(f"{directory} is held by {holding or 'another process'}") from None
+            raise DataInUse(f"{directory} is held by {holding or 'another process'}") from None
         since = stamp(time.time())
         return cls(lock, LockHolder(program, os.getpid(), since, address))
 
     def announce(self, address: str) -> None:
-        """Say where this process is to be found, once that is known."""
+        """Add the address of this process, once it is known."""
         self._write(msgspec.structs.replace(self._holding, address=address))
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         with suppress(OSError):
             os.ftruncate(self._lock, 0)
         os.close(self._lock)
 
     def _write(self, holding: LockHolder) -> None:
         self._holding = holding
-        with suppress(OSError):  # a full disk: then it is held by one who could not say so
+        with suppress(OSError):  # a full disk: the lock is held without a description
             text = msgspec.json.encode(holding) + b"\n"
             os.pwrite(self._lock, text, 0)
             os.ftruncate(self._lock, len(text))
 
 
-def held_by(directory: Path) -> str:
-    """Who uses a data directory right now; empty if nobody does."""
+def holder_of(directory: Path) -> str:
+    """The holder of a data directory; empty if it is not in use."""
     try:
         lock = os.open(directory / LOCK, os.O_RDONLY)
     except OSError:
@@ -94,11 +94,11 @@ def held_by(directory: Path) -> str:
     return ""
 
 
-def require_free(directory: Path) -> None:
-    """Raise DataHeld if somebody uses a data directory, without touching it."""
-    holder = held_by(directory)
+def require_unused(directory: Path) -> None:
+    """Raise DataInUse if a data directory is in use, without modifying it."""
+    holder = holder_of(directory)
     if holder:
-        raise DataHeld(f"{directory} is held by {holder}")
+        raise DataInUse(f"{directory} is held by {holder}")
 
 
 def _read(lock: int) -> LockHolder | None:

@@ -1,10 +1,10 @@
-"""Why the storage refuses."""
+"""Errors of the storage."""
 
 from __future__ import annotations
 
 
-class Stale(Exception):  # noqa: N818 - a conflict is an answer, not a mistake
-    """A write that was made for another revision of the key than the newest."""
+class RevisionConflict(Exception):  # noqa: N818 - a conflict is an answer, not a mistake
+    """A write that expects another revision of the key than the newest."""
 
     def __init__(self, key: str, expected: int, found: int) -> None:
         super().__init__(f"{key} is at revision {found}, not {expected} (0: it does not exist)")
@@ -23,12 +23,12 @@ class Compacted(Exception):  # noqa: N818 - an answer, not a mistake
 
 
 class StorageFailed(Exception):  # noqa: N818 - the name says what happened
-    """The file could not be written or read. A write that ends so was not acknowledged, and nobody saw it."""
+    """The file could not be written or read. A write that fails so was neither acknowledged nor visible."""
 
 
-class Damaged(Exception):  # noqa: N818 - a state of the file
-    """The file is no log of ours, of a newer format, or not readable."""
+class DataDamaged(Exception):  # noqa: N818 - a state of the file
+    """The file is not a log of this server, has a newer format, or cannot be read."""
 
 
-class DataHeld(Exception):  # noqa: N818 - a state of the directory
+class DataInUse(Exception):  # noqa: N818 - a state of the directory
     """Another process uses the data directory."""

@@ -1,8 +1,8 @@
-"""Is everything in a data directory as it should be?
+"""Consistency check of a data directory.
 
-Reads, and changes nothing; a directory in use can be checked as well, as of one moment. What is checked: the file
-itself (SQLite's own check), the table ``meta``, and of every line of the log that it continues the line before of
-its key, that its value is the object it claims to be, and that compaction has left what it must and no more.
+It only reads; a directory in use can be checked as well, as of one moment. It checks the file itself (SQLite's
+integrity check), the table ``meta``, and each entry of the log: that it continues the previous entry of its key, that
+its value is the object of that key and revision, and that compaction has removed what it must and nothing else.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kubesim.storage.errors import Damaged
-from kubesim.storage.log import FORMAT, Line, read_format, refusal
-from kubesim.storage.store import DATABASE
+from kubesim.identity import KUBESIM, ServerIdentity
+from kubesim.storage.errors import DataDamaged
+from kubesim.storage.log import FORMAT, LogEntry, format_error, read_format
 
-MOST = 1000
-"""After so many findings it is clear how things stand."""
+MAX_FINDINGS = 1000
+"""The maximum number of findings."""
 
 
 class Finding(NamedTuple):
-    """Something that is not as it should be; revision 0 and no key: about the file as a whole."""
+    """A problem; with revision 0 and no key it concerns the file as a whole."""
 
     revision: int
     key: str
@@ -40,25 +40,25 @@ class _Meta(NamedTuple):
     swept: int
 
 
-def check(directory: Path, most: int = MOST) -> list[Finding]:
-    """Everything that is wrong in a data directory. Raises Damaged if it is none, or one that we cannot judge."""
-    path = directory / DATABASE
+def check_directory(directory: Path, identity: ServerIdentity = KUBESIM, most: int = MAX_FINDINGS) -> list[Finding]:
+    """All problems of a data directory. Raises DataDamaged if it is none, or of an unknown format."""
+    path = directory / identity.database
     if not path.is_file():
-        raise Damaged(f"{directory} is no data directory: it has no {DATABASE}")
+        raise DataDamaged(f"{directory} is no data directory: it has no {identity.database}")
     uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
             connection.execute("BEGIN")  # one moment for all that follows
-            return list(islice(_findings(connection, path), most))
+            return list(islice(_findings(connection, path, identity), most))
     except sqlite3.OperationalError as error:
-        raise Damaged(f"{path} cannot be opened: {error}") from error
+        raise DataDamaged(f"{path} cannot be opened: {error}") from error
 
 
-def _findings(connection: sqlite3.Connection, path: Path) -> Iterator[Finding]:
+def _findings(connection: sqlite3.Connection, path: Path, identity: ServerIdentity) -> Iterator[Finding]:
     try:
         known_format = read_format(connection)
         if not known_format or known_format > FORMAT:
-            raise Damaged(f"{path} {'is empty' if known_format == 0 else refusal(known_format)}")
+            raise DataDamaged(f"{path} {'is empty' if known_format == 0 else format_error(known_format, identity)}")
         for (message,) in connection.execute("PRAGMA integrity_check"):
             if message != "ok":
                 yield _of_file(message)
@@ -88,7 +88,7 @@ def _of_meta(meta: dict[str, Any]) -> Iterator[str]:
 def _of_lines(connection: sqlite3.Connection, meta: _Meta) -> Iterator[Finding]:
     newest: dict[str, tuple[int, bool]] = {}
     for row in connection.execute("SELECT revision, key, previous, deleted, value FROM log ORDER BY revision"):
-        line = Line._make(row)
+        line = LogEntry._make(row)
         revision, key = line.revision, line.key
         if list(map(type, line)) != [int, str, int, int, bytes] or line.deleted not in {0, 1}:
             yield Finding(revision, str(key), "its columns have values of wrong types")
@@ -102,8 +102,8 @@ def _of_lines(connection: sqlite3.Connection, meta: _Meta) -> Iterator[Finding]:
         newest[key] = (revision, bool(line.deleted))
 
 
-def _of_chain(line: Line, before: tuple[int, bool] | None, meta: _Meta) -> Iterator[str]:
-    """A line continues the one before of its key, unless that was a deletion."""
+def _of_chain(line: LogEntry, before: tuple[int, bool] | None, meta: _Meta) -> Iterator[str]:
+    """An entry continues the previous one of its key, unless that was a deletion."""
     existed = before[0] if before and not before[1] else 0
     if line.previous == existed:
         pass
@@ -119,8 +119,8 @@ def _of_chain(line: Line, before: tuple[int, bool] | None, meta: _Meta) -> Itera
         yield "it deletes what did not exist"
 
 
-def _of_compaction(line: Line, before: tuple[int, bool] | None, meta: _Meta) -> Iterator[str]:
-    """Up to where compaction has swept, only what was the newest then is left."""
+def _of_compaction(line: LogEntry, before: tuple[int, bool] | None, meta: _Meta) -> Iterator[str]:
+    """Up to the swept revision, only the newest entry of each key is left."""
     if line.revision > meta.swept:
         return
     if before and not before[1]:
@@ -142,8 +142,8 @@ class _Object(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Object).decode
 
 
-def _of_value(line: Line) -> Iterator[str]:
-    """The value is the object of that name, as of that revision."""
+def _of_value(line: LogEntry) -> Iterator[str]:
+    """The value must be the object of that key and revision."""
     try:
         metadata = _decode(line.value).metadata
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

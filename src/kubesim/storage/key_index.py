@@ -1,7 +1,6 @@
-"""The keys in order, so that everything under a prefix is one slice.
+"""A sorted index of all keys, in which the keys under a prefix are one slice.
 
-A sorted list in pieces: an insertion moves the pointers of one piece, not those of all keys, and finding a place
-is two binary searches.
+It is a sorted list in pieces: an insertion moves the pointers of one piece only, and a lookup is two binary searches.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class KeyIndex:
         return sum(map(len, self._pieces[first:last])) - start + end
 
     def _place(self, key: str) -> tuple[int, int]:
-        """Where the first key that is not below ``key`` stands: the piece and the place in it."""
+        """The position of the first key that is not below ``key``: the piece and the index in it."""
         at = bisect_left(self._lasts, key)
         return at, bisect_left(self._pieces[at], key) if at < len(self._pieces) else 0
 

@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kubesim.storage.errors import Damaged, StorageFailed
+from kubesim.identity import KUBESIM, ServerIdentity
+from kubesim.storage.errors import DataDamaged, StorageFailed
 
 FORMAT = 1
 """What this version writes, and the newest that it reads."""
@@ -53,7 +54,7 @@ COMMIT;
 """
 
 
-class Line(NamedTuple):
+class LogEntry(NamedTuple):
     """One line of the log, as its table has it."""
 
     revision: int
@@ -63,7 +64,7 @@ class Line(NamedTuple):
     value: bytes
 
 
-class Head(NamedTuple):
+class LogEntryHead(NamedTuple):
     """A line without its value."""
 
     revision: int
@@ -75,17 +76,18 @@ class Head(NamedTuple):
 class Log:
     """An open log. ``append``, ``compact`` and ``sweep`` are for one thread, everything else for one other."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, identity: ServerIdentity = KUBESIM) -> None:
+        self.check_hint = identity.check_hint
         self._name = str(path) if path else "the log in memory"
         self._alone: AbstractContextManager[Any] = nullcontext() if path else threading.Lock()
         try:
             if path:
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # nobody else reads it, nor what SQLite adds
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # readable by the owner only
             self._writing = _connect(str(path) if path else ":memory:")
         except (OSError, sqlite3.Error) as error:
-            raise Damaged(f"{self._name} cannot be opened: {error}") from error
+            raise DataDamaged(f"{self._name} cannot be opened: {error}") from error
         try:
-            _prepare(self._writing, self._name, on_disk=path is not None)
+            _prepare(self._writing, self._name, identity, on_disk=path is not None)
             meta = dict(self._writing.execute("SELECT name, value FROM meta"))
             self.compacted: int = meta["compacted"]
             self._swept: int = meta["swept"]
@@ -97,7 +99,7 @@ class Log:
         except BaseException as error:
             self._writing.close()
             if isinstance(error, sqlite3.Error | KeyError):
-                raise Damaged(f"{self._name} cannot be read: {error}{_hint(error)}") from error
+                raise DataDamaged(f"{self._name} cannot be read: {error}{self._hint(error)}") from error
             raise
         # The newest line may have been a deletion that is compacted away; its revision is taken all the same.
         self.newest: int = max(newest or 0, self.compacted)
@@ -109,9 +111,9 @@ class Log:
 
     # ---- writing ------------------------------------------------------------------------------------
 
-    def append(self, batch: Sequence[Line]) -> None:
+    def append(self, batch: Sequence[LogEntry]) -> None:
         """Write lines, all or none of them. They are on disk when this returns."""
-        # As few statements as possible: each gives the interpreter away to whoever is busy, and waits to get it back.
+        # As few statements as possible: each releases the interpreter lock and waits to get it back.
         sizes = _sizes(len(batch))
         if len(sizes) == 1:
             with self._alone:
@@ -134,9 +136,9 @@ class Log:
             self.compacted = revision
 
     def sweep(self, at_once: int = SWEPT_AT_ONCE) -> bool:
-        """Remove a part of what is compacted; whether there is more. Goes on where it was interrupted.
+        """Remove some compacted entries. Returns whether there are more. Resumes after an interruption.
 
-        A line names in ``previous`` the one that it superseded; a deletion supersedes itself, too.
+        An entry names in ``previous`` the one that it supersedes; a deletion supersedes itself, too.
         """
         if self._swept >= self.compacted:
             return False
@@ -188,7 +190,7 @@ class Log:
                     else:
                         found[key] = revision
             except sqlite3.Error as error:
-                raise Damaged(f"{self._name} cannot be read: {error}{_hint(error)}") from error
+                raise DataDamaged(f"{self._name} cannot be read: {error}{self._hint(error)}") from error
         return found
 
     def value(self, revision: int) -> bytes | None:
@@ -197,18 +199,18 @@ class Log:
         return found[0][0] if found else None
 
     def values(self, revisions: Sequence[int]) -> dict[int, bytes]:
-        """The values of lines, of those that there are. Fastest if the revisions are sorted."""
-        # One statement for all: an IN of so many would be parsed anew each time. CROSS: as the revisions come.
+        """The values of the entries that exist. Fastest if the revisions are sorted."""
+        # One statement for all: a long IN would be parsed each time. CROSS JOIN keeps the order of the revisions.
         sql = "SELECT log.revision, log.value FROM json_each(?) AS wanted CROSS JOIN log ON log.revision = wanted.value"
         return dict(self._read(sql, (_json(revisions),)))
 
-    def heads(self, after: int, upto: int, limit: int) -> list[Head]:
+    def heads(self, after: int, upto: int, limit: int) -> list[LogEntryHead]:
         """The next lines beyond a revision, without their values."""
         sql = (
             "SELECT revision, key, previous, deleted FROM log WHERE revision > ? AND revision <= ?"
             " ORDER BY revision LIMIT ?"
         )
-        return list(map(Head._make, self._read(sql, (after, upto, limit))))
+        return list(map(LogEntryHead._make, self._read(sql, (after, upto, limit))))
 
     def before(self, prefix: str, after: int, upto: int) -> dict[str, int]:
         """What the keys that changed beyond ``after`` were at it: their revisions, 0 if they did not exist."""
@@ -226,10 +228,9 @@ class Log:
         except sqlite3.Error as error:
             raise StorageFailed(f"{self._name} cannot be read: {error}") from error
 
-
-def _hint(error: Exception) -> str:
-    known = isinstance(error, sqlite3.Error) and error.sqlite_errorcode == sqlite3.SQLITE_NOTADB
-    return "" if known else "; `pumice fsck` says more"
+    def _hint(self, error: Exception) -> str:
+        known = isinstance(error, sqlite3.Error) and error.sqlite_errorcode == sqlite3.SQLITE_NOTADB
+        return "" if known else self.check_hint
 
 
 def _connect(name: str) -> sqlite3.Connection:
@@ -237,15 +238,15 @@ def _connect(name: str) -> sqlite3.Connection:
     return sqlite3.connect(name, isolation_level=None, check_same_thread=False)
 
 
-def _prepare(connection: sqlite3.Connection, name: str, *, on_disk: bool) -> None:
+def _prepare(connection: sqlite3.Connection, name: str, identity: ServerIdentity, *, on_disk: bool) -> None:
     """Make sure that the file is a log, and how it is written. An empty file becomes one."""
     known_format = read_format(connection)
     if known_format is None or known_format > FORMAT:
-        raise Damaged(f"{name} {refusal(known_format)}")
+        raise DataDamaged(f"{name} {format_error(known_format, identity)}")
     connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file
     ((mode,),) = connection.execute("PRAGMA journal_mode = WAL")
     if on_disk and mode != "wal":
-        raise Damaged(f"{name} is on a file system without what SQLite's write-ahead log needs: use a local one")
+        raise DataDamaged(f"{name} is on a file system without what SQLite's write-ahead log needs: use a local one")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")  # where fsync alone leaves it in the drive's cache
     connection.execute("PRAGMA secure_delete = OFF")
@@ -265,11 +266,11 @@ def read_format(connection: sqlite3.Connection) -> int | None:
     return found[0][0] if found and isinstance(found[0][0], int) else None
 
 
-def refusal(known_format: int | None) -> str:
+def format_error(known_format: int | None, identity: ServerIdentity) -> str:
     """Why a file of this format is not used."""
     if known_format is None:
         return "is the database of something else"
-    return f"was written by a newer Pumice: its format is {known_format}, this one knows up to {FORMAT}"
+    return f"was written by a newer {identity.title}: its format is {known_format}, this one knows up to {FORMAT}"
 
 
 def _json(revisions: Sequence[int]) -> str:
@@ -277,12 +278,12 @@ def _json(revisions: Sequence[int]) -> str:
 
 
 def _sizes(count: int) -> list[int]:
-    """Cut a batch so that there are few statements, and few different ones: they stay compiled."""
+    """Split a batch so that there are few statements, and few different ones, which stay compiled."""
     sizes = [MOST_LINES] * (count // MOST_LINES)
     rest = count % MOST_LINES
     return sizes + [1 << bit for bit in reversed(range(rest.bit_length())) if rest & 1 << bit]
 
 
-def _insert(connection: sqlite3.Connection, lines: Sequence[Line]) -> None:
+def _insert(connection: sqlite3.Connection, lines: Sequence[LogEntry]) -> None:
     rows = ",".join(["(?,?,?,?,?)"] * len(lines))
     connection.execute(f"INSERT INTO log VALUES {rows}", [field for line in lines for field in line])

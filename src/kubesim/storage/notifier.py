@@ -1,4 +1,4 @@
-"""Waiting for a change under a prefix, without asking again and again."""
+"""Notification of waiters when a key under a prefix changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubesim.storage.key_index import above
 
 
 class PrefixNotifier:
-    """Wakes those who wait for a prefix when a key under it changes."""
+    """Wakes the waiters for a prefix when a key under it changes."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -31,14 +31,14 @@ class PrefixNotifier:
                     del self._waiting[prefix]
 
     def notify(self, key: str) -> None:
-        """Something changed: wake those who wait for it."""
+        """Wake the waiters for the prefixes of a changed key."""
         if self._waiting:
             for prefix in above(key):
                 for woken in self._waiting.pop(prefix, ()):
                     _wake(woken)
 
-    def ring_all(self) -> None:
-        """Wake everybody."""
+    def notify_all(self) -> None:
+        """Wake all waiters."""
         for waiting in self._waiting.values():
             for woken in waiting:
                 _wake(woken)

@@ -1,4 +1,4 @@
-"""What the store answers with."""
+"""The results of the store."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ class Page(NamedTuple):
     records: list[Record]
     revision: int
     remaining: int
-    """How many come after ``last_key``."""
+    """The number of records after ``last_key``."""
     last_key: str
     """Where the next page begins (``after``); empty if there are no records."""

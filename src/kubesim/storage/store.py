@@ -1,17 +1,16 @@
-"""The store: what exists now, what existed, and what changes.
+"""The store: the current objects, their history, and their changes.
 
-In memory: for every key its newest revision, and the keys in order. On disk: the log. A read finds the revision
-here and the value in the cache or in the log.
+In memory: the newest revision of every key, and the keys in order. On disk: the log. A read finds the revision in
+memory and the value in the cache or in the log.
 
-A write happens in two moments. In the first, without waiting, it is judged against the newest state there is,
-``latest``, gets its revision and is part of ``latest`` itself; so whatever reads and writes without an ``await`` in
-between is atomic. In the second its commit is on disk: it becomes what readers and watchers see, and its future is
-done. Between the two it is known here as under way, and to nobody outside.
+A write has two phases. In the first, without waiting, it is checked against the newest state, ``latest``, gets its
+revision and becomes part of ``latest``; so a read and a write without an ``await`` in between are atomic. In the second
+phase its commit is on disk: readers and watchers see it, and its future completes. Between the two phases the write is
+pending, and visible through ``latest`` only.
 
-Revisions only grow. Those of a failed commit are not used again while the process lives: whoever works in this
-process has seen them in ``latest`` and might take the next object to carry one for the one it knew. The next
-process does use them again, if nothing later was committed: those who saw them are gone with this one, and no client
-was ever shown one that was not on disk.
+Revisions only increase. Those of a failed commit are not reused in this process: a controller may have seen them in
+``latest`` and would confuse a later object with the one it saw. The next process may reuse them if nothing later was
+committed: no component of it has seen them, and clients never see a revision that is not on disk.
 
 Prefixes end with a slash (``pods/``, ``pods/default/``) or are empty.
 """
@@ -25,18 +24,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
+from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.storage.cache import ValueCache
 from kubesim.storage.directory_lock import DirectoryLock
-from kubesim.storage.errors import Compacted, Damaged, Stale, StorageFailed
+from kubesim.storage.errors import Compacted, DataDamaged, RevisionConflict, StorageFailed
 from kubesim.storage.key_index import KeyIndex
-from kubesim.storage.log import Line, Log
+from kubesim.storage.log import Log, LogEntry
 from kubesim.storage.notifier import PrefixNotifier
 from kubesim.storage.results import Page, Record
 from kubesim.storage.watch_cache import Change, RecentChanges
 from kubesim.storage.writer import Compaction, Write, Writer
-
-DATABASE = "pumice.db"
-"""The log's file in a data directory."""
 
 CACHED_BYTES = 8 << 20
 RECENT_BYTES = 4 << 20
@@ -51,11 +48,11 @@ Revisions = list[int]
 Witnesses = list[Callable[[str, bytes | None], None]]  # a key and what it becomes; None: it is deleted
 
 LOOKED_AT = 2000
-"""How many lines of the log one answer of ``changes`` looks at: some milliseconds."""
+"""The number of log entries that one call of ``changes`` reads: some milliseconds."""
 
 
 class Store:
-    """An open store. Everything is called in the event loop in which it was made."""
+    """An open store. All methods must be called in the event loop in which it was created."""
 
     def __init__(self, log: Log, holder: DirectoryLock | None = None) -> None:
         self._log = log
@@ -64,13 +61,13 @@ class Store:
         self._revisions = log.current()
         self._keys = KeyIndex(self._revisions)
         self.revision = log.newest
-        """The newest revision that is on disk: what readers see."""
+        """The newest revision on disk, which readers see."""
         self.compacted = log.compacted
-        """The history before this revision is gone."""
+        """The history before this revision has been compacted."""
         self._assigned = log.newest
         self._epoch = 0
-        self.witnesses: Witnesses = []
-        """Called with every write in the moment at which it is judged, before ``latest`` shows it."""
+        self.write_observers: Witnesses = []
+        """Called with every write when it is accepted, before ``latest`` shows it."""
         self._closed = False
         self._pending: deque[Write] = deque()
         self._latest: dict[str, Write] = {}  # of those pending, the newest of each key
@@ -81,50 +78,50 @@ class Store:
         self._writer.start()
 
     @classmethod
-    async def open(cls, path: Path | None, *, program: str = "pumice up", address: str = "") -> Self:
-        """Open a data directory, and make it if it is not there. None: in memory, with nothing on disk."""
+    async def open(cls, path: Path | None, identity: ServerIdentity = KUBESIM) -> Self:
+        """Open a data directory, created if needed. None: in memory only."""
         with ExitStack() as undo:
-            holder = DirectoryLock.take(path, program, address) if path else None
+            holder = DirectoryLock.acquire(path, identity.program) if path else None
             if holder:
                 undo.callback(holder.release)
-            log = Log(path / DATABASE if path else None)
+            log = Log(path / identity.database if path else None, identity)
             undo.callback(log.close)
             store = cls(log, holder)
             undo.pop_all()
             return store
 
     async def close(self) -> None:
-        """Wait for what is under way, and close the file."""
+        """Wait for pending writes, and close the file."""
         if self._closed:
             return
         self._closed = True
         await self._writer.stop()  # whatever it had to say came before that it has ended
-        self._notifier.ring_all()
+        self._notifier.notify_all()
         self._log.close()
         if self._holder:
             self._holder.release()
 
     def announce(self, address: str) -> None:
-        """Let others who want the data directory know where its holder is to be found."""
+        """Record the server's address in the lock file."""
         if self._holder:
             self._holder.announce(address)
 
     # ---- reading ------------------------------------------------------------------------------------
 
     def get(self, key: str) -> Record | None:
-        """What readers see of a key."""
+        """The committed state of a key."""
         revision = self._revisions.get(key)
         return None if revision is None else Record(key, revision, self._value(key, revision))
 
     def latest(self, key: str) -> Record | None:
-        """The newest state of a key, commits under way included: what a write is judged against."""
+        """The newest state of a key, pending writes included: a write is checked against it."""
         write = self._latest.get(key)
         if write is None:
             return self.get(key)
         return None if write.line.deleted else Record(key, write.line.revision, write.line.value)
 
-    def newest(self, prefix: str) -> Iterator[Record]:
-        """``latest`` of every key under a prefix; those under way come last."""
+    def list_latest(self, prefix: str) -> Iterator[Record]:
+        """``latest`` of every key under a prefix; pending writes come last."""
         under_way = [(key, write.line) for key, write in self._latest.items() if key.startswith(prefix)]
         passed_over = {key for key, _ in under_way}
         yield from (record for record in self.list(prefix).records if record.key not in passed_over)
@@ -132,15 +129,15 @@ class Store:
 
     @property
     def failures(self) -> int:
-        """How often a commit has failed: ``latest`` then went back to what readers see."""
+        """The number of failed commits; each resets ``latest`` to the committed state."""
         return self._epoch
 
     def count(self, prefix: str) -> int:
-        """How many keys there are under a prefix."""
+        """The number of keys under a prefix."""
         return self._keys.count(prefix)
 
     def list(self, prefix: str, *, at: int | None = None, after: str = "", limit: int = 0) -> Page:
-        """What is under a prefix, in the order of the keys, now or as of an older revision.
+        """The records under a prefix, in the order of keys, now or at an older revision.
 
         ``after`` is the ``last_key`` of the page before, ``limit`` the most records (0: all).
         """
@@ -179,7 +176,7 @@ class Store:
         if value is None:
             value = self._log.value(revision)
             if value is None:
-                raise Damaged(f"the log has no revision {revision}, the newest of {key}; `pumice fsck` says more")
+                raise DataDamaged(f"the log has no revision {revision}, the newest of {key}{self._log.check_hint}")
             self._cache.add(revision, value)
         return value
 
@@ -199,15 +196,15 @@ class Store:
         try:
             return [found[revision] for revision in revisions]
         except KeyError as error:
-            raise Damaged(f"the log has no revision {error}; `pumice fsck` says more") from None
+            raise DataDamaged(f"the log has no revision {error}{self._log.check_hint}") from None
 
     # ---- watching -----------------------------------------------------------------------------------
 
     def changes(self, prefix: str, after: int, limit: int) -> tuple[Changes, int]:
-        """The changes under a prefix beyond a revision, and the revision up to which they are all there is.
+        """The changes under a prefix after a revision, and the revision up to which they are complete.
 
-        There may be more although few or none came back: ask again from the revision returned. What is still in
-        memory is answered although it is compacted, so that no compaction cuts off a watcher that missed nothing.
+        There may be more even if few are returned: continue from the returned revision. Changes that are still in
+        memory are returned even if compacted, so that compaction does not cut off a watcher that is up to date.
         """
         if after >= self._recent.floor(prefix):
             found = self._recent.since(prefix, after)
@@ -232,7 +229,7 @@ class Store:
         ], complete
 
     def _previous(self, revision: int) -> bytes:
-        """The value before a change, for as long as the history is kept."""
+        """The value before a change, unless compacted."""
         value = self._cache.get(revision)
         if value is None:
             value = self._log.value(revision)
@@ -241,9 +238,9 @@ class Store:
         return value
 
     async def wait(self, prefix: str, after: int, timeout: float | None = None) -> bool:
-        """Wait until something changes under a prefix beyond a revision; whether it did in so many seconds.
+        """Wait for a change under a prefix after a revision. Returns whether there was one within the timeout.
 
-        True also if that is not known without looking into the log: ``changes`` will tell.
+        True also if only the log can tell: then ``changes`` decides.
         """
         if not prefix.endswith("/") and prefix:
             raise ValueError(f"the prefix {prefix} does not end with a slash")
@@ -262,14 +259,14 @@ class Store:
     # ---- writing ------------------------------------------------------------------------------------
 
     def put(self, key: str, encode: Callable[[int], bytes], *, expected: int) -> asyncio.Future[Record]:
-        """Write a key whose newest revision is ``expected`` (0: it does not exist), else raise Stale.
+        """Write a key whose newest revision is ``expected`` (0: it does not exist), else raise RevisionConflict.
 
-        ``encode`` makes the value for the revision that it gets.
+        ``encode`` builds the value for its revision.
         """
         return self._write(key, encode, expected, deleted=False)
 
     def delete(self, key: str, encode: Callable[[int], bytes], *, expected: int) -> asyncio.Future[Record]:
-        """Remove a key whose newest revision is ``expected``; ``encode`` makes its last state, for watchers."""
+        """Remove a key whose newest revision is ``expected``; ``encode`` builds its last state, for watchers."""
         return self._write(key, encode, expected, deleted=True)
 
     def _write(
@@ -283,10 +280,10 @@ class Store:
         else:
             found = 0 if under_way.line.deleted else under_way.line.revision
         if found != expected or (deleted and not found):
-            raise Stale(key, expected, found)
+            raise RevisionConflict(key, expected, found)
         revision = self._assigned + 1
-        line = Line(revision, key, expected, deleted, encode(revision))
-        for witness in self.witnesses:
+        line = LogEntry(revision, key, expected, deleted, encode(revision))
+        for witness in self.write_observers:
             witness(key, None if deleted else line.value)
         self._assigned = revision
         write = Write(line, self._epoch, self._loop.create_future())
@@ -295,8 +292,8 @@ class Store:
         self._writer.submit(write)
         return write.future
 
-    async def flushed(self) -> None:
-        """Wait until everything that is under way now is on disk. StorageFailed if it never will be."""
+    async def wait_for_commits(self) -> None:
+        """Wait until all pending writes are on disk. Raises StorageFailed if one of them fails."""
         if self._pending:
             epoch = self._epoch
             await asyncio.wait([self._pending[-1].future])
@@ -304,7 +301,7 @@ class Store:
                 raise StorageFailed("what this answer rests on was not written")
 
     def _committed(self, batch: Batch) -> None:
-        """A batch is on disk: show it to readers and watchers, then tell the writers."""
+        """A batch is on disk: make it visible to readers and watchers, then complete its futures."""
         revisions, latest = self._revisions, self._latest
         for write in batch:
             revision, key, previous, deleted, value = write.line
@@ -322,14 +319,14 @@ class Store:
             self._recent.add(Change(revision, key, value, deleted=bool(deleted), before=previous, read=self._previous))
         self.revision = batch[-1].line.revision
         for write in batch:
-            if not write.future.done():  # the one who waited may have gone
+            if not write.future.done():  # the waiter may have been cancelled
                 line = write.line
                 write.future.set_result(Record(line.key, line.revision, line.value))
         for write in batch:
             self._notifier.notify(write.line.key)
 
     def _failed(self, error: Exception) -> None:
-        """A batch is not on disk: take back everything under way, for all of it was judged by that batch."""
+        """A batch has failed: roll back all pending writes, because they were checked against it."""
         self._epoch += 1
         refused = list(self._pending)
         self._pending.clear()
@@ -341,12 +338,12 @@ class Store:
                 write.future.set_exception(failure)
 
     async def compact(self, revision: int) -> None:
-        """Let go of the history before a revision. Returns when it is removed."""
+        """Compact the history before a revision. Returns when it is removed."""
         if revision > self.revision:
             raise ValueError(f"revision {revision} is yet to come: the newest is {self.revision}")
         if self._closed:
             raise StorageFailed("the store is closed")
-        self.compacted = max(self.compacted, revision)  # at once: nobody begins to read what is about to go
+        self.compacted = max(self.compacted, revision)  # at once, before it is removed
         done: asyncio.Future[None] = self._loop.create_future()
         self._writer.submit(Compaction(self.compacted, done))
         await done

@@ -1,7 +1,7 @@
-"""The latest changes, in memory, for those who watch.
+"""The watch cache: the latest changes, in memory.
 
-A watcher that keeps up never touches the file, and what is decoded or encoded for one is there for the others:
-all get the same ``Change``. Those that fell behind further than the memory reaches read the log instead.
+A watcher that keeps up never reads the file, and all watchers share the same ``Change``, so that it is decoded and
+encoded once. Watchers that are further behind than the cache reaches read the log.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import msgspec
 from kubesim.storage.key_index import above
 
 WARM = 256
-"""So many of the latest changes keep what was decoded and encoded of them (a decoded pod takes 10 KB)."""
+"""The number of latest changes that keep their decoded and encoded forms (a decoded pod takes 10 KB)."""
 
 MOST_FLOORS = 20_000
-"""So many prefixes have a floor of their own; with more, all begin anew with one in common."""
+"""The maximum number of prefixes with their own floor; beyond it, all share one floor again."""
 
 OVERHEAD = 400
 """What a change costs beside its value, roughly."""
@@ -45,7 +45,7 @@ class Change:
         self.value = value
         self.deleted = deleted
         self.encoded: dict[Any, Any] = {}
-        """For watchers, to share what they made of it."""
+        """Encoded forms, shared by watchers."""
         self._before = before
         self._read = read
         self._cold = False
@@ -64,7 +64,7 @@ class Change:
 
     @property
     def object(self) -> dict[str, Any]:
-        """The value, decoded. Everybody gets the same one: not to be changed."""
+        """The decoded value, shared by all users: must not be modified."""
         if self._object is not None:
             return self._object
         decoded: dict[str, Any] = msgspec.json.decode(self.value)
@@ -85,8 +85,8 @@ class Change:
             self._old = decoded
         return decoded
 
-    def cool(self) -> None:
-        """Let go of everything that can be made again, for good: most watchers are through with it."""
+    def drop_decoded(self) -> None:
+        """Drop the decoded and encoded forms for good: most watchers have processed the change."""
         self._cold = True
         self._object = self._old = None
         self.encoded = {}
@@ -108,17 +108,17 @@ class RecentChanges:
         self._forgotten: dict[str, int] = {}  # by prefix: the newest that is no longer here
 
     def floor(self, prefix: str) -> int:
-        """The changes under a prefix beyond this revision are all here.
+        """The revision after which the cache has all changes under a prefix.
 
-        Each prefix has its own floor: who follows a resource that never changes is up to date, whatever others do.
+        Each prefix has its own floor: a watcher of a resource that never changes stays up to date.
         """
         return self._forgotten.get(prefix, self._begin)
 
     def since(self, prefix: str, after: int) -> list[Change]:
-        """The changes under a prefix beyond ``after``, which is not below its floor. The oldest comes first."""
+        """The changes under a prefix after ``after``, which is not below its floor; oldest first."""
         resource, _, rest = prefix.partition("/")
         changes = self._of.get(resource, ()) if resource else self._all
-        # From the end: who keeps up looks at what is new to it and no further.
+        # From the end: a watcher that keeps up only visits new changes.
         found = list(takewhile(lambda change: change.revision > after, reversed(changes)))
         found.reverse()
         return [change for change in found if change.key.startswith(prefix)] if rest else found
@@ -134,7 +134,7 @@ class RecentChanges:
         of_resource.append(change)
         self._bytes += len(change.value) + OVERHEAD
         if len(everything) > WARM:
-            everything[-WARM - 1].cool()
+            everything[-WARM - 1].drop_decoded()
         while len(everything) > self._most or self._bytes > self._most_bytes:
             self._forget()
 

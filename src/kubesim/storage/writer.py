@@ -1,11 +1,12 @@
 """The thread that commits.
 
-It takes whatever has come in, commits it as one batch, says so, and takes what has come in meanwhile: the slower the
-disk, the larger the batches, and nobody ever waits for company. Between batches it compacts, a step at a time.
+It commits all writes that have arrived as one batch, reports the result, and continues with the writes that arrived
+meanwhile: the slower the disk, the larger the batches, and no write waits for a batch to fill. Between batches it
+compacts, one step at a time.
 
-When a commit fails, what was queued behind it fails with it, for it was judged by what is now not there. The epoch
-tells one from the other: the event loop begins a new one once it has taken the failed writes back, and until then
-everything that still comes in belongs to the old one and is dropped.
+When a commit fails, the writes queued behind it fail too, because they were checked against a state that no longer
+exists. The epoch separates them from later writes: the event loop starts a new epoch once it has taken back the failed
+writes, and the thread drops all writes of the old epoch.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from kubesim.storage.errors import StorageFailed
-from kubesim.storage.log import Line, Log
+from kubesim.storage.log import Log, LogEntry
 from kubesim.storage.results import Record
 
 
@@ -25,7 +26,7 @@ class Write:
 
     __slots__ = ("epoch", "future", "line")
 
-    def __init__(self, line: Line, epoch: int, future: asyncio.Future[Record]) -> None:
+    def __init__(self, line: LogEntry, epoch: int, future: asyncio.Future[Record]) -> None:
         self.line = line
         self.epoch = epoch
         self.future = future
@@ -42,7 +43,7 @@ class Compaction:
 
 
 class Writer:
-    """Commits writes in the order in which they come.
+    """Commits writes in order of arrival.
 
     ``committed`` is called in the event loop with each batch that is on disk, ``failed`` with the error of one
     that is not, ``swept`` with the compactions that are done and the error that ended them, if any.
@@ -89,7 +90,7 @@ class Writer:
             self._tell(self._swept, self._compactions, StorageFailed("the store was closed; the next start goes on"))
 
     def _take(self) -> tuple[list[Write], bool]:
-        """Everything that is queued, and whether to go on. Waits for something unless there is more to sweep."""
+        """All queued writes, and whether to continue. Waits for a write unless there is more to sweep."""
         batch: list[Write] = []
         try:
             item = self._queue.get(block=not self._sweeping)
@@ -129,5 +130,5 @@ class Writer:
     def _tell(self, what: Callable[..., None], *arguments: object) -> None:
         try:
             self._loop.call_soon_threadsafe(what, *arguments)
-        except RuntimeError:  # the loop is closed and nobody is left to tell
+        except RuntimeError:  # the loop is closed
             self._queue.put(None)

@@ -1,7 +1,7 @@
-"""Objects as rows of a table, which is what kubectl asks for when it prints for people.
+"""Tables: objects as rows, which kubectl requests for printing.
 
-The columns belong to the resource. A built-in kind brings its own (``pods``, ``nodes`` and beside the other kinds);
-those of a custom one are JSONPaths of its definition (``custom``).
+The columns belong to the resource. Built-in kinds define their own (``pods``, ``nodes``, others in ``kinds``); those of
+a custom resource are JSONPaths in its definition (``custom``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from kubebase.ages import age, at
 from kubesim.api import status
-from kubesim.registry.registry import Cell, Column, Object, Resource
+from kubesim.registry.registry import Cell, Object, Resource, TableColumn
 from kubesim.tables import pods
 
 GROUP_VERSION: Final = "meta.k8s.io/v1"
@@ -28,8 +28,8 @@ def created(obj: Object) -> Cell:
     return age(obj["metadata"].get("creationTimestamp"))
 
 
-NAME: Final = Column("Name", name, format="name", description="Unique within the namespace.")
-AGE: Final = Column("Age", created, description="Time since the object was created.")
+NAME: Final = TableColumn("Name", name, format="name", description="Unique within the namespace.")
+AGE: Final = TableColumn("Age", created, description="Time since the object was created.")
 
 _DEFAULT: Final = (NAME, AGE)
 _ROW_CONDITIONS: Final[Mapping[str, Callable[[Object], list[Object]]]] = {"pods": pods.row_conditions}
@@ -87,7 +87,7 @@ _WHOLE: Final[Mapping[str, Callable[[Object], Object | None]]] = {
 }
 
 
-def _definition(column: Column) -> Object:
+def _definition(column: TableColumn) -> Object:
     return {
         "name": column.name,
         "type": column.type,

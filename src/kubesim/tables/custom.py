@@ -8,24 +8,24 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from kubebase.ages import age
-from kubesim.registry.registry import Cell, Column, Object
+from kubesim.registry.registry import Cell, Object, TableColumn
 from kubesim.tables import AGE, NAME, jsonpath
 
 _MISSING: Final = object()
 
 
-def columns(declared: Iterable[Object]) -> tuple[Column, ...]:
+def columns(declared: Iterable[Object]) -> tuple[TableColumn, ...]:
     """The name, then the columns declared; a definition without any shows the age."""
     found = tuple(_column(column) for column in declared)
-    created = Column(AGE.name, AGE.value, type="date", description=AGE.description)
+    created = TableColumn(AGE.name, AGE.value, type="date", description=AGE.description)
     return (NAME, *(found or (created,)))
 
 
-def _column(declared: Object) -> Column:
+def _column(declared: Object) -> TableColumn:
     path = str(declared.get("jsonPath", ""))
     kind = str(declared.get("type", "string"))
     default = f"Custom resource definition column (in JSONPath format): {path}"
-    return Column(
+    return TableColumn(
         name=str(declared.get("name", "")),
         value=_value(path, _CELLS.get(kind, _nothing)),
         type=kind,
@@ -38,7 +38,7 @@ def _column(declared: Object) -> Column:
 def _value(text: str, cell: Callable[[Any], Cell]) -> Callable[[Object], Cell]:
     try:
         path = jsonpath.parse(text)
-    except ValueError:  # the real server takes such a definition too, and leaves the column empty
+    except ValueError:  # kube-apiserver takes such a definition too, and leaves the column empty
         return _nothing
 
     def value(obj: Object) -> Cell:

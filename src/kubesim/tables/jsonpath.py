@@ -122,7 +122,7 @@ def _children(value: Any) -> Iterator[Any]:
 
 
 def _anywhere(value: Any) -> Iterator[Any]:
-    """The value and everything in it, outside first. The stack is ours: JSON may be deep."""
+    """The value and everything in it, outermost first. Uses an explicit stack, because JSON may be deep."""
     stack = [value]
     while stack:
         found = stack.pop()

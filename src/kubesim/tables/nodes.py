@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kubesim.registry.registry import Cell, Column, Object
+from kubesim.registry.registry import Cell, Object, TableColumn
 
 NONE: Final = "<none>"
 ROLE: Final = "node-role.kubernetes.io/"
@@ -23,7 +23,7 @@ def node_status(node: Object) -> str:
 
 
 def roles(node: Object) -> str:
-    """What the labels say the node is for."""
+    """The roles in the labels of a node."""
     labels: dict[str, str] = node["metadata"].get("labels", {})
     found = {key[len(ROLE) :] for key in labels if key.startswith(ROLE)} | {labels.get(OLD_ROLE, "")}
     return ",".join(sorted(found - {""})) or NONE
@@ -55,17 +55,17 @@ def _address(kind: str) -> Callable[[Object], Cell]:
     return value
 
 
-def columns(name: Column, age: Column) -> tuple[Column, ...]:
-    """The columns of nodes, around those that every kind has."""
+def columns(name: TableColumn, age: TableColumn) -> tuple[TableColumn, ...]:
+    """The columns of nodes, including those that every kind has."""
     return (
         name,
-        Column("Status", node_status, description="Whether the node takes pods."),
-        Column("Roles", roles, description="What the node is for."),
+        TableColumn("Status", node_status, description="Whether the node takes pods."),
+        TableColumn("Roles", roles, description="The roles of the node."),
         age,
-        Column("Version", _system("kubeletVersion", ""), description="The kubelet's version."),
-        Column("Internal-IP", _address("InternalIP"), priority=1),
-        Column("External-IP", _address("ExternalIP"), priority=1),
-        Column("OS-Image", _system("osImage"), priority=1),
-        Column("Kernel-Version", _kernel, priority=1),
-        Column("Container-Runtime", _system("containerRuntimeVersion"), priority=1),
+        TableColumn("Version", _system("kubeletVersion", ""), description="The kubelet's version."),
+        TableColumn("Internal-IP", _address("InternalIP"), priority=1),
+        TableColumn("External-IP", _address("ExternalIP"), priority=1),
+        TableColumn("OS-Image", _system("osImage"), priority=1),
+        TableColumn("Kernel-Version", _kernel, priority=1),
+        TableColumn("Container-Runtime", _system("containerRuntimeVersion"), priority=1),
     )

@@ -1,7 +1,8 @@
-"""The columns of pods: what a pod is doing, from what its containers report.
+"""The columns of pods: the status of a pod, derived from its containers.
 
-Init containers come first. Until they are through, the status tells how far they are or what they died of; then the
-containers speak, the first of them having the last word. A pod that is being deleted is Terminating whatever they say.
+Init containers come first. Until they have completed, the status shows their progress or failure; then it shows the
+state of the app containers, where the first one takes precedence. A pod that is being deleted is Terminating in any
+case.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubebase.ages import age, seconds
-from kubesim.registry.registry import Column, Object
+from kubesim.registry.registry import Object, TableColumn
 
 NONE: Final = "<none>"
 
@@ -28,7 +29,7 @@ _COMPLETED: Final[dict[str, list[Object]]] = {
 
 
 def row_conditions(pod: Object) -> list[Object]:
-    """What a row says of a pod that is over."""
+    """The row conditions of a finished pod."""
     return _COMPLETED.get(pod.get("status", {}).get("phase", ""), [])
 
 
@@ -85,7 +86,7 @@ def _initialising(pod: Object, status: Object) -> str:
 
 
 def _stopped(state: Object) -> str:
-    """Why a container is not running, as far as its state tells."""
+    """Why a container is not running, by its state."""
     waiting: str = state.get("waiting", {}).get("reason", "")
     if waiting:
         return waiting
@@ -199,16 +200,18 @@ def _gates(pod: Object) -> str:
     return f"{sum(1 for gate in gates if _condition(status, gate.get('conditionType', '')))}/{len(gates)}"
 
 
-def columns(name: Column, created: Column) -> tuple[Column, ...]:
-    """The columns of pods, around those that every kind has."""
+def columns(name: TableColumn, created: TableColumn) -> tuple[TableColumn, ...]:
+    """The columns of pods, including those that every kind has."""
     return (
         name,
-        Column("Ready", ready, description="Containers that are ready, of all."),
-        Column("Status", pod_status, description="What the pod is doing."),
-        Column("Restarts", restarts, description="How often containers were started again, and when last."),
+        TableColumn("Ready", ready, description="Ready and total containers."),
+        TableColumn("Status", pod_status, description="The status of the pod."),
+        TableColumn("Restarts", restarts, description="How often containers were started again, and when last."),
         created,
-        Column("IP", _ip, priority=1, description="The pod's address."),
-        Column("Node", _node, priority=1, description="The node the pod is bound to."),
-        Column("Nominated Node", _nominated, priority=1, description="The node that is being cleared for the pod."),
-        Column("Readiness Gates", _gates, priority=1, description="Conditions that hold, of those the pod waits for."),
+        TableColumn("IP", _ip, priority=1, description="The pod's address."),
+        TableColumn("Node", _node, priority=1, description="The node the pod is bound to."),
+        TableColumn(
+            "Nominated Node", _nominated, priority=1, description="The node that is being cleared for the pod."
+        ),
+        TableColumn("Readiness Gates", _gates, priority=1, description="True and total readiness gates."),
     )

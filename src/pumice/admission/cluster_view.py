@@ -294,7 +294,7 @@ def describe_queue(found: Object, registry: Registry) -> Queue:
         field, _, message = str(error).partition(": ")
         raise FieldError(field, message) from None
     except RecursionError:
-        raise FieldError("spec.hierarchy", "is nested too deeply") from None
+        raise FieldError("spec.hierarchy", "Too deep: entries are nested too deeply") from None
 
 
 def job_request(job: Object, registry: Registry) -> Vector:
@@ -324,7 +324,7 @@ def template_request(pod_spec: Object, registry: Registry, where: str) -> Vector
         field, _, message = str(error).partition(": ")
         raise FieldError(field, message) from None
     except RecursionError:
-        raise FieldError(where, "is nested too deeply") from None
+        raise FieldError(where, "Too deep: entries are nested too deeply") from None
 
 
 def _asked(resources: api_types.Resources) -> dict[str, api_types.Quantities | None]:

@@ -21,18 +21,18 @@ def queue_exists(request: Request, world: ClusterView) -> Iterator[Refusal]:
     if name is None:
         return
     if world.is_planned(name) and not world.plans_come_true:
-        yield Refusal(f"queue '{name}' is {_state(name, world)}; try again in a moment", QUEUE)
+        yield Refusal(f"queue '{name}' is {_state(name, world)}; retry in a few seconds", QUEUE)
     if world.expanded_tree.path(name) is not None:
         return
     if name in world.queues:
         refusal = world.expanded_tree.refusals().get(name)
-        why = f"; see there: {refusal.field}: {refusal.message}" if refusal else ""
-        yield Refusal(f"queue {name!r} has no place in the tree{why}", QUEUE)
+        why = f": {refusal.field}: {refusal.message}" if refusal else ""
+        yield Refusal(f"queue {name!r} has no valid place in the tree{why}", QUEUE)
     else:
         leaves = world.expanded_tree.leaves(ROOT)
         close = get_close_matches(name[:253], leaves, 1)
-        hint = f", did you mean '{close[0]}'?" if close else f"; there are {some(leaves)}" if leaves else ""
-        yield Refusal(f"there is no queue {name[:253]!r}{hint}", QUEUE)
+        hint = f", did you mean '{close[0]}'?" if close else f"; leaf queues: {some(leaves)}" if leaves else ""
+        yield Refusal(f"Not found: queue {name[:253]!r}{hint}", QUEUE)
 
 
 def queue_is_leaf(request: Request, world: ClusterView) -> Iterator[Refusal]:
@@ -42,9 +42,11 @@ def queue_is_leaf(request: Request, world: ClusterView) -> Iterator[Refusal]:
         return
     leaves = world.expanded_tree.leaves(name)
     states = [f"{leaf} is {_state(leaf, world)}" for leaf in leaves]
-    why = f"no queue below it is open: {some(states)}" if states else "there is no queue below it"
-    advice = "try again in a moment" if any(map(world.is_planned, leaves)) else "open one or use another"
-    yield Refusal(f"queue '{name}' is no leaf, and {why}; {advice}", QUEUE)
+    why = f"none of its leaf queues is Open ({some(states)})" if states else "it has no leaf queues"
+    advice = (
+        "retry in a few seconds" if any(map(world.is_planned, leaves)) else "open one of them, or use another queue"
+    )
+    yield Refusal(f"queue '{name}' is not a leaf queue, and {why}; {advice}", QUEUE)
 
 
 def queue_takes_jobs(request: Request, world: ClusterView) -> Iterator[Refusal]:
@@ -55,7 +57,9 @@ def queue_takes_jobs(request: Request, world: ClusterView) -> Iterator[Refusal]:
     tree = world.expanded_tree
     leaving = any(world.is_leaving(queue) for queue in (name, *(above.name for above in tree.above(name))))
     if leaving or tree.in_force(name).state not in TAKING:
-        yield Refusal(f"queue '{name}' takes no jobs: it is {_state(name, world)}; open it or use another", QUEUE)
+        yield Refusal(
+            f"queue '{name}' accepts no jobs, because it is {_state(name, world)}; open it or use another queue", QUEUE
+        )
 
 
 def moves_only_while_pending(request: Request, world: ClusterView) -> Iterator[Refusal]:
@@ -63,7 +67,7 @@ def moves_only_while_pending(request: Request, world: ClusterView) -> Iterator[R
     if request.operation == UPDATE and request.old is not None and _entered(request) is not None:
         phase = (request.old.get("status") or {}).get("phase") or "Pending"
         if phase != "Pending":
-            message = f"may change only while the podgroup is Pending; it is {phase}"
+            message = f"Forbidden: may change only while the PodGroup is Pending; its phase is {phase}"
             yield Refusal(message, QUEUE)
 
 
@@ -81,9 +85,9 @@ def _state(name: str, world: ClusterView) -> str:
         if world.is_leaving(queue):
             return "being deleted" if queue == name else f"below '{queue}', which is being deleted"
     if world.is_planned(name) and not world.plans_come_true:
-        return "named by a hierarchy and not created yet"
+        return "not created yet (a hierarchy names it)"
     decides = world.expanded_tree.in_force(name)
-    return decides.state.value + ("" if decides.name == name else f" by '{decides.name}' above it")
+    return decides.state.value + ("" if decides.name == name else f" (by its ancestor '{decides.name}')")
 
 
 RULES = (queue_exists, queue_is_leaf, queue_takes_jobs)

@@ -74,7 +74,7 @@ def _is_among(user: str, names: tuple[str, ...]) -> bool:
     return any(user.startswith(name) if name.endswith(":") else user == name for name in names)
 
 
-def nobody(user: str) -> bool:
+def impersonate_nobody(user: str) -> bool:
     """Impersonation check that allows no other user."""
     return False
 
@@ -88,7 +88,7 @@ class Request:
     new: Object | None
     old: Object | None = None
     user: str = ""
-    may_impersonate: Callable[[str], bool] = nobody
+    may_impersonate: Callable[[str], bool] = impersonate_nobody
     dry_run: bool = False
     moment: int = 0
     """When the API server received it, in microseconds since 1970; 0: unknown."""

@@ -38,9 +38,14 @@ class Route:
     @property
     def message(self) -> str:
         """The chosen queue and the reason, for an Event."""
-        among = f"the least used of {self.choices} open queues" if self.choices > 1 else "the only open queue"
+        among = (
+            f"the least utilised of {self.choices} open leaf queues" if self.choices > 1 else "the only open leaf queue"
+        )
         used = f"{float(self.utilisation * 100):.1f}"
-        return f"sent to queue '{self.queue}': it is {among} below '{self.asked}', with {used} % in use or waited for"
+        return (
+            f"Routed to queue '{self.queue}', {among} below '{self.asked}'; its utilisation is {used} %, "
+            "pending demand included"
+        )
 
 
 def route(asked: str, world: ClusterView) -> Route | None:
@@ -77,7 +82,7 @@ def utilisation(leaf: str, world: ClusterView) -> Fraction:
     tree = world.expanded_tree
     path = tree.path(leaf)
     if path is None:
-        raise ValueError(f"queue '{leaf}' stands nowhere in the tree")
+        raise ValueError(f"queue '{leaf}' has no place in the tree")
     part, deserved = tree.part(path), dict(tree.queues[leaf].deserved)
     most = Fraction(0)
     for j, held in enumerate(world.load(leaf)):

@@ -82,7 +82,7 @@ def admit(request: Request, world: ClusterView) -> Verdict:
     """The verdict on a request."""
     if request.operation not in OPERATIONS:
         known = ", ".join(OPERATIONS)
-        return Verdict(None, [Refusal(f"{request.operation!r} is no operation that is admitted; there are {known}")])
+        return Verdict(None, [Refusal(f"Unsupported value: {request.operation!r}: supported operations: {known}")])
     filled = replace(request, new=mutate(request, world)) if request.new is not None else request
     return Verdict(filled.new, validate(filled, world), warnings(filled, world))
 
@@ -90,7 +90,7 @@ def admit(request: Request, world: ClusterView) -> Verdict:
 def mutate(request: Request, world: ClusterView) -> Object:
     """The object with all defaults: a new one, or the same if nothing changed."""
     if request.new is None:
-        raise ValueError(f"{request.operation} has no object to fill anything into")
+        raise ValueError(f"{request.operation}: no object to set defaults in")
     rules = DEFAULTS.get((request.resource, request.operation), ())
     if not rules or _is_leaving(request):
         return request.new
@@ -118,11 +118,16 @@ def warnings(request: Request, world: ClusterView) -> list[str]:
     if request.resource == JOBS:
         known = settings.job_plugins
         others = sorted((spec.get("plugins") or {}).keys() - known)
-        return [f"spec.plugins.{name}: has no effect; there are {', '.join(sorted(known))}" for name in others]
+        return [f"spec.plugins.{name}: has no effect; supported plugins: {', '.join(sorted(known))}" for name in others]
     if request.resource == PODS and settings.alone and not spec.get("nodeName"):
         named = spec.get("schedulerName") or ""
         if named not in settings.schedulers:
-            return [f"spec.schedulerName: no scheduler '{named}' works here; '{settings.default_scheduler}' does"]
+            return [
+                (
+                    f"spec.schedulerName: no scheduler named '{named}' runs in this cluster; use "
+                    f"'{settings.default_scheduler}'"
+                )
+            ]
     return []
 
 

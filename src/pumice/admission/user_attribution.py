@@ -18,7 +18,7 @@ def user_is_printable(request: Request, world: ClusterView) -> Iterator[Refusal]
     """The user is printable: it appears in logs, on terminals and as a label of metrics."""
     user = annotations_of(request.object).get(USER) or ""
     if not user.isprintable() and (request.old is None or annotations_of(request.old).get(USER) != user):
-        message = f"{user[:60]!r} contains control characters; write the name of a user without them"
+        message = f"Invalid value: {user[:60]!r}: may not contain control characters"
         yield Refusal(message, f"metadata.annotations[{USER}]")
 
 

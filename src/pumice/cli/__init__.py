@@ -1,6 +1,6 @@
-"""The command line: one module per command, and the tables, trees and JSON they print.
+"""The command line: a folder per family of commands, and the tables, trees and JSON that they print.
 
-A command reads its files, hands them to the package that does the work, and prints the result; it decides
-nothing. Exit status: 0 as asked, 1 an expectation does not hold, 2 bad input. Modules import the other
-packages when a command runs, so that ``pumice --help`` answers at once.
+A module that ends in ``_command`` holds a command. A command reads its input, calls the package that does the work,
+and prints the result; it makes no decisions. ``entry_point`` documents the exit status. Modules import other packages
+when a command runs, so that ``pumice --help`` answers at once.
 """

@@ -10,54 +10,54 @@ from importlib import import_module
 import click
 
 from pumice import __version__
-from pumice.cli.program import run_program
+from pumice.cli.entry_point import run_program
 
-COMMANDS = {
-    "run": "run",
-    "check": "check",
-    "entitle": "entitle",
-    "demo": "demo",
-    "up": "up",
-    "scheduler": "scheduler",
-    "controllers": "scheduler",
-    "webhooks": "webhooks",
-    "install": "install",
-    "uninstall": "install",
-    "replay": "replay",
-    "sim": "sim_node",
-    "fsck": "fsck",
-    "why": "why",
-    "top": "top",
-    "queue": "cluster.programs",
-    "job": "cluster.programs",
-    "completion": "cluster.scripts",
+COMMAND_MODULES = {
+    "run": "scenario.run_command",
+    "check": "scenario.check_command",
+    "entitle": "scenario.entitle_command",
+    "demo": "scenario.demo_command",
+    "up": "up.up_command",
+    "scheduler": "daemons.scheduler_command",
+    "controllers": "daemons.controllers_command",
+    "webhooks": "daemons.webhooks_command",
+    "install": "install_command",
+    "uninstall": "install_command",
+    "replay": "replay_command",
+    "sim": "sim_node_command",
+    "fsck": "fsck_command",
+    "why": "why.why_command",
+    "top": "top.top_command",
+    "queue": "cluster.volcano_programs",
+    "job": "cluster.volcano_programs",
+    "completion": "cluster.completion_command",
 }
-"""The commands, and the module of each. It is loaded when somebody asks for it."""
+"""The module of each command, imported when the command is used."""
 
 
-class Commands(click.Group):
+class LazyCommands(click.Group):
     """A group of commands that are loaded one by one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names."""
-        return sorted({*self.commands, *COMMANDS})
+        return sorted({*self.commands, *COMMAND_MODULES})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of a name."""
-        if cmd_name in COMMANDS and cmd_name not in self.commands:
-            module = import_module(f"pumice.cli.{COMMANDS[cmd_name]}")
+        if cmd_name in COMMAND_MODULES and cmd_name not in self.commands:
+            module = import_module(f"pumice.cli.{COMMAND_MODULES[cmd_name]}")
             self.add_command(getattr(module, cmd_name))
         return super().get_command(ctx, cmd_name)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="pumice", message="%(prog)s %(version)s")
 def cli() -> None:
     """A hierarchical fair-share batch scheduler that speaks the Volcano API.
 
     \b
     FILE is a YAML stream of Kubernetes objects, a folder of them, or - for standard input.
-    Exit status: 0 as asked; 1 not so: an expectation does not hold, not found, refused; 2 bad input.
+    Exit status: 0 success; 1 failure (expectation not met, not found, refused); 2 invalid usage or input.
     """
 
 

@@ -1,4 +1,4 @@
-"""Printing: colour only where a person looks, and characters that the other side can show."""
+"""Printing to a terminal or pipe: colors, encodings, and a closed pipe."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import Any
 import click
 
 
-def coloured() -> bool | None:
-    """False where nobody wants colour; None leaves it to whether the output is a terminal."""
+def use_color() -> bool | None:
+    """False if ``NO_COLOR`` is set; None: use colors on a terminal only."""
     return False if os.environ.get("NO_COLOR") else None
 
 
-NOBODY_READS = 141  # as a shell counts an end by SIGPIPE
+OUTPUT_CLOSED = 141  # as a shell counts an end by SIGPIPE
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print a line. If nobody reads it any more (``pumice run x.yaml | head``), that is the end, and no error."""
+    """Print a line. If the reader has closed the pipe (``pumice run x.yaml | head``), exit without an error message."""
     try:
-        click.echo(text, err=err, color=coloured())
+        click.echo(text, err=err, color=use_color())
     except BrokenPipeError:
         # What is still buffered would be tried again at the very end, and complained about.
         os.dup2(os.open(os.devnull, os.O_WRONLY), (sys.stderr if err else sys.stdout).fileno())
-        raise SystemExit(NOBODY_READS) from None
+        raise SystemExit(OUTPUT_CLOSED) from None
 
 
-def complain(message: str) -> None:
+def print_error(message: str) -> None:
     """Print what is wrong, on standard error."""
     echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
 
 
-def width() -> int:
-    """How many columns the terminal behind standard error has."""
+def terminal_width() -> int:
+    """The width of the terminal of standard error."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except OSError:
@@ -52,7 +52,7 @@ def echo_values(values: Any, output: str) -> None:
         echo(yaml.safe_dump(values, sort_keys=True, allow_unicode=True).rstrip())
 
 
-def can_show(characters: str) -> bool:
+def can_encode(characters: str) -> bool:
     """Whether standard output can encode these characters."""
     try:
         characters.encode(sys.stdout.encoding or "ascii")

@@ -31,7 +31,7 @@ def read_config(text: str, source: str) -> SchedulerConfig:
 
 
 def _without_effect(config: SchedulerConfig, factories: Mapping[str, PluginFactory]) -> Iterator[str]:
-    """Arguments that nobody takes: misspelt, or made for a scheduler that has more of them."""
+    """Arguments that no plugin reads: misspelt, or made for another scheduler."""
     known: dict[str, tuple[Argument, ...] | None] = dict.fromkeys(ACTIONS, ())
     known["reclaim"] = TAKES
     for plugin in config.plugins:
@@ -43,9 +43,9 @@ def _without_effect(config: SchedulerConfig, factories: Mapping[str, PluginFacto
             if not any(argument.is_called(name) for argument in takes or ()):
                 close = get_close_matches(name, [argument.name for argument in takes or ()], 1, 0.9)
                 meant = f', did you mean "{close[0]}"?' if close else ""
-                yield f"{entry.name}: argument {name} has no effect here{meant}"
+                yield f"plugin {entry.name}: argument {name} has no effect{meant}"
 
 
 def default_config() -> SchedulerConfig:
-    """What is in force when nobody says anything."""
+    """The configuration without a configuration file."""
     return read_config(DEFAULT_CONFIG, "the default configuration")

@@ -20,7 +20,7 @@ GROUP = "pumice.plugins"
 
 
 class BrokenPluginError(Exception):
-    """A plugin that can't be used, and whose fault that is."""
+    """A plugin that cannot be used, with its package and the reason."""
 
 
 def plugin_names() -> frozenset[str]:
@@ -29,7 +29,7 @@ def plugin_names() -> frozenset[str]:
 
 
 def plugin_factories(config: SchedulerConfig) -> dict[str, PluginFactory]:
-    """What makes each plugin of a configuration; raises ConfigError, also for arguments that a plugin refuses."""
+    """The factories of a configuration's plugins; raises ConfigError, also for arguments that a plugin rejects."""
     announced = _announced()
     named = {entry.name: _tried(entry, announced.get(entry.name, []), config.source) for entry in config.plugins}
     return {name: BUILT_IN[name] for name in ALWAYS} | named
@@ -41,12 +41,12 @@ def _tried(entry: PluginConfig, announced: list[EntryPoint], source: str) -> Plu
         try:
             factory(entry.arguments)
         except PluginError as error:
-            message = f"{entry.name}: {error.argument}: {error}"
+            message = f"plugin {entry.name}: argument {error.argument}: {error}"
             raise ConfigError(source, entry.line_of(error.argument), message) from None
         except Exception as error:
             if not announced:
                 raise
-            raise BrokenPluginError(f"{_origin(announced[0])} fails on its arguments: {_said(error)}") from None
+            raise BrokenPluginError(f"{_origin(announced[0])} rejected its arguments: {_said(error)}") from None
     except BrokenPluginError as error:
         raise ConfigError(source, entry.line, f'plugin "{entry.name}": {error}') from None
     return factory
@@ -57,18 +57,23 @@ def _factory(name: str, announced: list[EntryPoint]) -> PluginFactory:
     if not announced:
         return BUILT_IN[name]
     if name in BUILT_IN:
-        raise BrokenPluginError(f"that name is built in, but {_origin(announced[0])} has it as well; remove one")
+        raise BrokenPluginError(
+            f"plugin name is built in, but {_origin(announced[0])} has a plugin of that name too; remove one of them"
+        )
     if len(announced) > 1:
         both = " and ".join(map(_origin, announced))
-        raise BrokenPluginError(f"{both} have a plugin of that name; remove one")
+        raise BrokenPluginError(f"{both} have a plugin of that name; remove all but one")
     try:
         found = announced[0].load()
     except (Exception, SystemExit) as error:
-        raise BrokenPluginError(f"{_origin(announced[0])} can't be imported: {_said(error)}") from None
+        raise BrokenPluginError(f"{_origin(announced[0])} cannot be imported: {_said(error)}") from None
     if not (isinstance(found, type) and issubclass(found, Plugin)):
-        raise BrokenPluginError(f"{_origin(announced[0])} is no subclass of pumice.plugin.Plugin")
+        raise BrokenPluginError(f"{_origin(announced[0])} is not a subclass of pumice.plugin.Plugin")
     if found.name != name:
-        raise BrokenPluginError(f"{_origin(announced[0])} calls itself {found.name!r}; its name must be {name!r}")
+        raise BrokenPluginError(
+            f"{_origin(announced[0])} has the name {found.name!r}, but its entry point is named "
+            f"{name!r}; rename one of them"
+        )
     return found
 
 
@@ -89,7 +94,7 @@ def _announced() -> dict[str, list[EntryPoint]]:
 
 
 def _origin(point: EntryPoint) -> str:
-    """Whose it is, and where: ``acme-policies 1.0 (acme.policies:Quiet)``."""
+    """The package and the entry point of a plugin: ``acme-policies 1.0 (acme.policies:Quiet)``."""
     dist = point.dist
     named = dist is not None and f"{_field(dist, 'Name')} {_field(dist, 'Version')}".strip()
     return f"{named or 'a package'} ({point.value})"

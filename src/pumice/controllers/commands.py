@@ -38,21 +38,23 @@ def failure(command: Document, target: Document | None, actions: Collection[str]
     wanted = command.get("target") or {}
     kind, name, uid = str(wanted.get("kind") or "object").lower(), wanted.get("name"), wanted.get("uid")
     if not name:
-        return "target.name is missing: it names nobody"
+        return "target.name: Required value"
     if target is None:
-        return f"there is no {kind} '{name}'"
+        return f"{kind} '{name}' not found"
     if uid and uid != target["metadata"]["uid"]:
         there = target["metadata"]["uid"]
-        return f"target.uid is {uid}, but {kind} '{name}' has the uid {there}: it was made anew since"
+        return f"target.uid: Invalid value: '{uid}': {kind} '{name}' has the uid '{there}', so it was recreated since"
     if actions is not None and command.get("action") not in actions:
-        return f"{command.get('action')} is no command for a {kind}; use one of {', '.join(actions)}"
+        return (
+            f"action: Unsupported value for a {kind}: '{command.get('action')}': supported values: {', '.join(actions)}"
+        )
     return ""
 
 
 async def record_failure(api: Api, command: Document, why: str, now: str) -> None:
     """Record an Event with the reason why a command is not executed. Idempotent."""
     about = {**command, "apiVersion": COMMANDS.api_version, "kind": COMMANDS.kind}
-    message = f"{command.get('action')} was not carried out: {why}"
+    message = f"Command {command.get('action')} failed: {why}"
     await record_once(api, COMPONENT, about, "CommandFailed", message, now, "Warning")
 
 

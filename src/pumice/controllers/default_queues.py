@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kubebase.work_queue import WorkQueue
 from pumice.controllers.manager import SharedInformers
-from pumice.controllers.work_queue import WorkQueue
+from pumice.controllers.retry_policy import RETRY_POLICY
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import QUEUES, Document
@@ -24,7 +25,8 @@ class DefaultQueues:
     def __init__(self, api: Api, informers: SharedInformers) -> None:
         self._api = api
         self._queues = informers.all(QUEUES)
-        self.work_queue = WorkQueue(self._reconcile, workers=1)  # in order: one is the parent of the other
+        # One worker, so that queues are created in order: one is the parent of the other.
+        self.work_queue = WorkQueue(self._reconcile, workers=1, retries=RETRY_POLICY)
         for name in SPECS:
             self.work_queue.add(name)
 

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from pumice.controllers.work_queue import WorkQueue
+from kubebase.work_queue import WorkQueue
 from pumice.kube.client.api import Api
 from pumice.kube.resources import Document, Resource
 from pumice.kube.watch.change_queue import Change, ChangeQueue

@@ -18,10 +18,11 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from kubebase.timestamps import stamp
+from kubebase.work_queue import WorkQueue
 from pumice.controllers import COMPONENT
 from pumice.controllers.manager import SharedInformers
 from pumice.controllers.parallel import gather_limited
-from pumice.controllers.work_queue import WorkQueue
+from pumice.controllers.retry_policy import RETRY_POLICY
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.decode.convert import SCHEDULERS
@@ -116,7 +117,7 @@ class PodGroupController:
         self._pods = informers.all(PODS)
         self._groups = informers.all(POD_GROUPS)
         self._pods_of: dict[str, set[str]] = {}  # by podgroup, the keys of its current and future pods
-        self.work_queue = WorkQueue(self._reconcile)
+        self.work_queue = WorkQueue(self._reconcile, retries=RETRY_POLICY)
 
     def on_change(self, change: Change[Document]) -> None:
         """Queue the podgroup that a changed pod or podgroup concerns."""
@@ -165,7 +166,7 @@ class PodGroupController:
                 return
             # The owner has other pods, but users look at the one that is pending.
             subject = {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": pod["metadata"]}
-            words = f"{POD_GROUPS.kind} {group_name(pod)}: {error.message}"
+            words = f"Failed to create {POD_GROUPS.kind} {group_name(pod)}: {error.message}"
             await record_once(self._api, COMPONENT, subject, "FailedCreate", words, stamp(self._clock()), "Warning")
             raise
 

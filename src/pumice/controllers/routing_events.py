@@ -11,11 +11,12 @@ from collections.abc import Callable
 from datetime import datetime
 
 from kubebase.timestamps import stamp
+from kubebase.work_queue import WorkQueue
 from pumice.admission import ROUTED
 from pumice.admission.request import annotations_of
 from pumice.controllers import COMPONENT
 from pumice.controllers.manager import SharedInformers
-from pumice.controllers.work_queue import WorkQueue
+from pumice.controllers.retry_policy import RETRY_POLICY
 from pumice.kube.client.api import Api
 from pumice.kube.client.rate_limit import TokenBucket
 from pumice.kube.event_recorder import record_once
@@ -44,7 +45,7 @@ class RoutingEvents:
         self._clock = clock
         self._bucket = TokenBucket(RATE, BURST)
         self._caches = {resource.name: informers.all(resource) for resource in (POD_GROUPS, JOBS)}
-        self.work_queue = WorkQueue(self._reconcile, workers=1)
+        self.work_queue = WorkQueue(self._reconcile, workers=1, retries=RETRY_POLICY)
 
     def on_change(self, change: Change[Document]) -> None:
         """Queue a new or rerouted job or podgroup."""

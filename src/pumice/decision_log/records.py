@@ -38,7 +38,7 @@ from pumice.engine.preemption.cooldown import PreemptionCooldown
 from pumice.engine.state.cluster_snapshot import ClusterSnapshot, JobSnapshot, TaskSnapshot
 from pumice.model.specs import Described, JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus
 
-FORMAT = 2
+FORMAT = 3
 """The version of the format. A reader supports exactly one."""
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Heading(Record, tag="log"):
     pumice: str
     source: str  # name of the configuration
     config: str  # its text
-    brakes: PreemptionCooldown  # the cooldown, unless the configuration sets one
+    cooldown: PreemptionCooldown  # the cooldown, unless the configuration sets one
     resources: list[str]
     cycles: int = 0  # cycles run before this file
     began: int = 0
@@ -238,7 +238,7 @@ def event_of(record: ObjectChanged | ObjectGone | Happened) -> Event:
 
 def _known(name: str, among: dict[str, T]) -> T:
     if name not in among:
-        raise msgspec.ValidationError(f"{name!r} is none of {', '.join(among)}")
+        raise msgspec.ValidationError(f"{name!r} is not one of {', '.join(among)}")
     return among[name]
 
 

@@ -127,7 +127,7 @@ def replay(
             told.append(event)
             engine.apply(event)
         else:
-            raise reading.refuse("a line that belongs to the beginning of a file")
+            raise reading.refuse("unexpected header record after the beginning of the file")
     outcome.torn = reading.torn
     return outcome
 
@@ -162,7 +162,7 @@ class _Reading:
                     try:
                         record = read_line(text)
                     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                        raise self.refuse(f"not a line of a decision log: {error}") from None
+                        raise self.refuse(f"not a record of a decision log: {error}") from None
                     if isinstance(record, Quiet):
                         yield from record.cycles()
                     else:
@@ -175,10 +175,11 @@ class _Reading:
         """The first line."""
         first = next(self._records, None)
         if not isinstance(first, Heading):
-            raise LogError(f"{self.path}: not a decision log, or one that ends before it begins")
+            raise LogError(f"{self.path}: not a decision log, or truncated before its first record")
         if first.format != FORMAT:
             raise LogError(
-                f"{self.path}: written by Pumice {first.pumice} in format {first.format}; this one reads {FORMAT}"
+                f"{self.path}: written by Pumice {first.pumice} in format {first.format}; this version "
+                f"reads format {FORMAT}"
             )
         return first
 
@@ -187,7 +188,7 @@ class _Reading:
         try:
             config = read_config(heading.config, heading.source)
         except ConfigError as error:
-            raise LogError(f"{self.path}: its configuration can't be used here: {error}") from None
+            raise LogError(f"{self.path}: cannot use the recorded configuration: {error}") from None
         memory = next(self._records, None)
         there: list[Object | Job | Task] = []
         while len(there) < heading.standing and isinstance(record := next(self._records, None), Object | Job | Task):
@@ -199,7 +200,7 @@ class _Reading:
         except msgspec.MsgspecError as error:
             raise self.refuse(error) from None
         return restore_engine(
-            EngineSnapshot(was, memory.memory), config, plugin_factories(config), registry, heading.brakes
+            EngineSnapshot(was, memory.memory), config, plugin_factories(config), registry, heading.cooldown
         )
 
     def event(self, record: ObjectChanged | ObjectGone | Happened) -> Event:

@@ -102,10 +102,10 @@ class DecisionLog:
     def begin(
         self,
         config: SchedulerConfig,
-        brakes: PreemptionCooldown,
+        cooldown: PreemptionCooldown,
         registry: Registry,
         cycles: int,
-        inherited: EngineSnapshot,
+        snapshot: EngineSnapshot,
         now: int,
     ) -> None:
         """Start a new file, with the snapshot from which the engine was just restored."""
@@ -116,11 +116,11 @@ class DecisionLog:
             pumice=__version__,
             source=config.source.rpartition("/")[2],
             config=config.text,
-            brakes=brakes,
+            cooldown=cooldown,
             resources=list(registry),
             cycles=cycles,
             began=now,
-            standing=len(inherited.cluster),
+            standing=len(snapshot.cluster),
             machine=f"{platform.machine()}, Python {platform.python_version()}",
         )
         try:
@@ -135,11 +135,11 @@ class DecisionLog:
             self.stop(error)
             return
         if self.trouble:
-            log.warning("the decision log goes on in %s", self.path)
+            log.warning("Continuing the decision log in a new file: path=%s", self.path)
         self.trouble = ""
         self._put(heading)
-        was = inherited.cluster
-        self._put(Memories(inherited.checkpoint, was.terms, was.label_keys))
+        was = snapshot.cluster
+        self._put(Memories(snapshot.checkpoint, was.terms, was.label_keys))
         for record in standing_records(was):
             self._put(record)
         self._write()
@@ -225,7 +225,7 @@ class DecisionLog:
         """Suspend recording for ``AGAIN``."""
         file, self._file, self._waiting = self._file, None, []
         if not self.trouble:
-            log.error("the decision log is interrupted, scheduling goes on: %s", error)
+            log.error('Failed to write the decision log, scheduling continues without it: error="%s"', error)
         self.trouble = str(error)
         self._again = self._clock() + AGAIN
         if file is not None:

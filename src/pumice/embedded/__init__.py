@@ -1,5 +1,5 @@
-"""Pumice on the embedded Kubernetes API: what is handed to that server, which knows nothing of Pumice.
+"""Pumice on the embedded Kubernetes API: the admission hook, CRDs and first queues that kubesim gets from Pumice.
 
-``admission`` runs our rules in its write path, ``bootstrap`` creates our kinds and the first queues, and ``cluster``
-puts both into the settings of a server.
+``admission_hook`` runs the admission rules in the write path of the server, ``bootstrap`` creates the CRDs and the
+first queues, and ``embedded_cluster`` adds both to the settings of a server. kubesim itself does not know Pumice.
 """

@@ -1,4 +1,4 @@
-"""What Pumice adds to a new cluster: its definitions, the first queues, and the finalizer of queues."""
+"""The objects that Pumice adds to a new cluster: its CRDs, the first queues, and the finalizer of queues."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 QUEUES = "queues.scheduling.volcano.sh"
 
 
-async def furnish(api: InProcessClient) -> None:
-    """Apply our definitions, and create the first queues where they are missing."""
+async def create_first_objects(api: InProcessClient) -> None:
+    """Apply the CRDs, and create the first queues that are missing."""
     await apply_definitions(api, _definitions())
     for wanted in crds.first_queues():
         if api.read(QUEUES, "", wanted["metadata"]["name"]) is None:
@@ -33,13 +33,13 @@ async def furnish(api: InProcessClient) -> None:
 
 
 def _definitions() -> Iterator[Object]:
-    """Our definitions. Tests compile their patterns, so a server that nobody asks for anything does without re2."""
+    """The CRDs. Tests compile their patterns, so that an idle server does not have to import re2."""
     for definition in crds.definitions():
         assume_valid(patterns_of(definition))
         yield definition
 
 
-async def settle_finalizers(api: InProcessClient, finalizer: str) -> None:
+async def set_queue_finalizers(api: InProcessClient, finalizer: str) -> None:
     """Set ``finalizer`` on all queues, or remove it from all of them where it is empty.
 
     A queue that is deleted then waits for the controllers that are there, and for none that are not. Queues that are

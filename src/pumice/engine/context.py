@@ -36,7 +36,7 @@ class SchedulingContext:
         config: SchedulerConfig,
         factories: Mapping[str, PluginFactory],
         state: ClusterState,
-        brakes: PreemptionCooldown,
+        cooldown: PreemptionCooldown,
     ) -> None:
         self.state = state  #: the cluster as reported by events, with our own decisions applied
         self.tree = ShareTree(len(state.registry))  #: usage, demand and targets of queues, namespaces and jobs
@@ -53,7 +53,7 @@ class SchedulingContext:
             Reservations(self.order.patience, self.order.hold_limit) if self.order.patience >= 0 else None
         )
         self.unstartable = UnstartableJobs()  #: jobs that cannot start however much capacity becomes free
-        self.reclaimers = Preemptors("reclaim", configured_cooldown(config, brakes), across=True)
+        self.reclaimers = Preemptors("reclaim", configured_cooldown(config, cooldown), across=True)
         self.preemptors = Preemptors("preempt", NO_COOLDOWN, across=False)
         self.sync = TreeSync(self)  #: keeps the share tree in line with queues and jobs
         self.now = 0  #: cluster time of this cycle (microseconds)

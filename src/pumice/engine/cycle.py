@@ -2,21 +2,21 @@
 
 Each step, by the name that ``on_step`` reports:
 
-    settle     process the events since the last cycle; solve and round the targets if they can have moved
-    relieve    evict the latest pods from nodes that a late write of a former leader overcommitted
-    mend       complete gangs that a crash or a failed bind left partially bound, or evict their part
-    pipelined  start the pipelined tasks whose awaited capacity is free now
-    actions    in the order of the configuration, each on the one live state:
-                 enqueue    Pending jobs become Inqueue: their pods may be created
-                 allocate   serve the share tree, unit by unit, until no remaining unit can be placed
-                 backfill   place best-effort tasks on any node
-                 reclaim    owed jobs that do not fit evict from queues above their share
-                 preempt    and from less important work of their own queue
-    conclude   the phases of jobs, and conditions for those that wait
+    prepare         process the events since the last cycle; solve and round the targets if they can have moved
+    relieve-nodes   evict the latest pods from nodes that a late write of a former leader overcommitted
+    repair-gangs    complete gangs that a crash or a failed bind left partially bound, or evict their part
+    pipelined       start the pipelined tasks whose awaited capacity is free now
+    actions         in the order of the configuration, each on the one live state:
+                      enqueue    Pending jobs become Inqueue: their pods may be created
+                      allocate   serve the share tree, unit by unit, until no remaining unit can be placed
+                      backfill   place best-effort tasks on any node
+                      reclaim    owed jobs that do not fit evict from queues above their share
+                      preempt    and from less important work of their own queue
+    publish-status  the phases of jobs, and conditions for those that wait
 
-Details: ``prepare`` (settle), ``recovery`` (relieve, mend), ``actions``, ``transaction`` (how a unit is tried),
+Details: ``prepare``, ``recovery`` (relieve-nodes, repair-gangs), ``actions``, ``transaction`` (how a unit is tried),
 ``placement`` (on which node), ``preemption`` (preemptors and victims), ``fairness`` (which job is next) and
-``cycle_status`` (conclude).
+``cycle_status`` (publish-status).
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 def run_cycle(context: SchedulingContext, on_step: Callable[[str], None]) -> None:
     """Run one cycle; ``context.decided`` collects the decisions, and each step calls ``on_step`` as it begins."""
-    on_step("settle")
+    on_step("prepare")
     prepare_cycle(context)
-    on_step("relieve")
+    on_step("relieve-nodes")
     evict_from_overcommitted_nodes(context)
-    on_step("mend")
+    on_step("repair-gangs")
     repair_partial_gangs(context)
     on_step("pipelined")
     update_pipelined(context)
     for name in context.policy.config.actions:
         on_step(name)
         ACTIONS[name](context)
-    on_step("conclude")
+    on_step("publish-status")
     context.decided.drop_withdrawn()
     publish_status(context)
     on_step("")

@@ -39,7 +39,7 @@ class Sides:
     """An eviction in numbers: the lowest common ancestor, and the keys of both sides (preemptor, victim) there."""
 
     ancestor: str
-    taker: str
+    preemptor: str
     victim: str
     before: tuple[float, float]
     after: tuple[float, float]
@@ -48,16 +48,17 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Evict a task so that one of another job (``taker``) can start.
+    """Evict a task so that one of another job (``preemptor``) can start.
 
-    Without a ``taker``: because its gang cannot be completed (mend), or because its node is overcommitted (relieve).
+    Without a ``preemptor``: because its gang cannot be completed (repair-gangs), or its node is overcommitted
+    (relieve-nodes).
     """
 
     task: str
     node: str
     job: str
-    taker: str
-    action: str  # reclaim, preempt, mend or relieve
+    preemptor: str
+    action: str  # reclaim, preempt, repair-gangs or relieve-nodes
     sides: Sides | None = None
 
 

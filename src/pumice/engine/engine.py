@@ -37,10 +37,10 @@ class Engine:
         config: SchedulerConfig,
         factories: Mapping[str, PluginFactory],
         registry: Registry | None = None,
-        brakes: PreemptionCooldown = NO_COOLDOWN,
+        cooldown: PreemptionCooldown = NO_COOLDOWN,
     ) -> None:
-        self.cooldown = brakes  # the cooldown, unless the configuration sets one
-        self.context = context = SchedulingContext(config, factories, ClusterState(registry), brakes)
+        self.cooldown = cooldown  # the cooldown, unless the configuration sets one
+        self.context = context = SchedulingContext(config, factories, ClusterState(registry), cooldown)
         self.state, self.tree, self.order = context.state, context.tree, context.order
         self.policy, self.nodes, self.candidates = context.policy, context.nodes, context.candidates
         self.state.usage_observer = UsageAccounting(context)

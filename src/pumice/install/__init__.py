@@ -1,9 +1,9 @@
-"""What a cluster needs to run Pumice, and how it gets there.
+"""The manifests of an installation of Pumice, and how they are applied to a cluster and removed from it.
 
-    choices ──► manifests ──► applying ──► the cluster
-                   │
-                   └──► deploy/kustomize, deploy/helm (written by tools/deploy_files.py)
+    install_options ──► manifests ──► apply ──► the cluster
+                           │
+                           └──► deploy/kustomize, deploy/helm (written by tools/deploy_files.py)
 
-``manifests`` is the only place where they are made: definitions, accounts, rights, deployments, services, webhook
-configurations. Each component has the rights it uses and no others (``rbac``); a test compares the two.
+Only ``manifests`` creates these objects: CRDs, service accounts, RBAC rules, deployments, services and webhook
+configurations. Each component has exactly the permissions that it uses (``rbac``); a test compares the two.
 """

@@ -1,8 +1,7 @@
-"""Bringing manifests into a cluster: applied on the server, so that what others have added to our objects stays.
+"""Apply manifests to a cluster by server-side apply, so that fields of other managers are kept.
 
-What is there and the same is left alone; who installs twice changes nothing. What somebody else has changed since is
-not changed back unless that is asked for. All of it is rehearsed first: what the server would refuse is known before
-anything has changed.
+Unchanged objects are left alone: a second installation changes nothing. Fields that another manager has changed are
+kept unless they are forced. A server-side dry run comes first, so that a refusal is known before anything is changed.
 """
 
 from __future__ import annotations
@@ -11,17 +10,17 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
-from pumice.install.manifests import ONCE
-from pumice.install.resources import DEFINITIONS, DEPLOYMENTS, display_name, path_of
+from pumice.install.installed_kinds import DEFINITIONS, DEPLOYMENTS, display_name, path_of
+from pumice.install.manifests import CREATE_ONLY_KINDS
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
 
 Object = dict[str, Any]
 
-MANAGER = "pumice-install"
-"""Who we are to the server: what we have applied is known by it."""
-PAUSE, PATIENCE = 0.2, 30.0
-"""Seconds: between two looks at a new definition, and until it must be served."""
+FIELD_MANAGER = "pumice-install"
+"""The field manager of everything that is applied."""
+POLL_SECONDS, ESTABLISH_TIMEOUT = 0.2, 30.0
+"""Seconds between two reads of a new CRD, and until it must be Established."""
 
 
 class NotReadyError(Exception):
@@ -29,37 +28,39 @@ class NotReadyError(Exception):
 
 
 class FieldConflictError(Exception):
-    """Others have set what would be changed; the message says what, and who."""
+    """Another field manager has set fields that would change; the message names the fields and the managers."""
 
 
 def dry_run_apply(
-    client: Client, wanted: Iterable[Object], *, once: Container[str] = ONCE, forced: Container[str] = ()
+    client: Client, wanted: Iterable[Object], *, once: Container[str] = CREATE_ONLY_KINDS, forced: Container[str] = ()
 ) -> None:
-    """Have the server judge what would be applied, and change nothing.
+    """Send all objects to the server as a dry run; nothing is changed.
 
-    Left out is what would only be judged in a cluster where the rest is there already: everything in a namespace that
-    is yet to be made, and new bindings of roles.
+    Objects that the server can only validate after others exist are skipped: objects in a namespace that does not exist
+    yet, and new role bindings.
     """
     objects = list(wanted)
-    new = {one["metadata"]["name"] for one in objects if one["kind"] == "Namespace" and _there(client, one) is None}
+    new = {
+        one["metadata"]["name"] for one in objects if one["kind"] == "Namespace" and _get_existing(client, one) is None
+    }
     taken: list[str] = []
     for one in objects:
         if one["kind"] in once or one["metadata"].get("namespace") in new:
             continue
-        if one["kind"].endswith("RoleBinding") and _there(client, one) is None:
+        if one["kind"].endswith("RoleBinding") and _get_existing(client, one) is None:
             continue
         try:
-            _applied(client, one, force=one["kind"] in forced, dry_run=True)
+            _apply_object(client, one, force=one["kind"] in forced, dry_run=True)
         except ApiError as error:
             if not error.conflict:
                 raise
             taken += [f"{display_name(one)} {said}" for said in _conflicts(error)]
     if taken:
-        raise FieldConflictError("\n  ".join(["set by somebody else:", *taken]))
+        raise FieldConflictError("\n  ".join(["conflict with other field managers:", *taken]))
 
 
 def _conflicts(error: ApiError) -> list[str]:
-    """What others have set, field by field."""
+    """The conflicting fields, each with its manager."""
     causes = [cause for cause in error.details.get("causes") or () if cause.get("field")]
     return [f"{cause['field']} ({cause.get('message', '')})" for cause in causes] or [str(error)]
 
@@ -68,36 +69,36 @@ def apply(
     client: Client,
     wanted: Iterable[Object],
     *,
-    once: Container[str] = ONCE,
+    once: Container[str] = CREATE_ONLY_KINDS,
     forced: Container[str] = (),
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[str]:
-    """Apply objects in order; says of each what became of it.
+    """Apply objects in order; yield a line about the result for each.
 
-    Of kinds in ``once`` only what is missing is made. In kinds in ``forced`` what others have set gives way.
+    Kinds in ``once`` are only created if missing. In kinds in ``forced``, fields of other managers are overwritten.
     """
     for one in wanted:
-        before = _there(client, one)
+        before = _get_existing(client, one)
         if one["kind"] in once and before is not None:
             yield f"{display_name(one)} kept"
             continue
-        after = _applied(client, one, force=one["kind"] in forced)
+        after = _apply_object(client, one, force=one["kind"] in forced)
         if one["kind"] == DEFINITIONS.kind:
             _await_served(client, one, sleep)
-        yield f"{display_name(one)} {_became(before, after)}"
+        yield f"{display_name(one)} {_apply_result(before, after)}"
 
 
-def _applied(client: Client, wanted: Object, *, force: bool, dry_run: bool = False) -> Object:
+def _apply_object(client: Client, wanted: Object, *, force: bool, dry_run: bool = False) -> Object:
     try:
-        return client.apply(path_of(wanted), wanted, MANAGER, force=force, dry_run=dry_run)
+        return client.apply(path_of(wanted), wanted, FIELD_MANAGER, force=force, dry_run=dry_run)
     except ApiError as error:
         if error.not_found:
             kind = f"{wanted['apiVersion']} {wanted['kind']}"
-            raise NotReadyError(f"{display_name(wanted)}: {error}; is there a kind {kind} in this cluster?") from None
+            raise NotReadyError(f"{display_name(wanted)}: {error}; the cluster does not serve {kind}") from None
         raise ApiError(error.code, error.reason, f"{display_name(wanted)}: {error}", details=error.details) from None
 
 
-def _there(client: Client, wanted: Object) -> Object | None:
+def _get_existing(client: Client, wanted: Object) -> Object | None:
     try:
         return client.get(path_of(wanted))
     except ApiError as error:
@@ -106,7 +107,7 @@ def _there(client: Client, wanted: Object) -> Object | None:
         raise
 
 
-def _became(before: Object | None, after: Object) -> str:
+def _apply_result(before: Object | None, after: Object) -> str:
     if before is None:
         return "created"
     same = before["metadata"].get("resourceVersion") == after["metadata"].get("resourceVersion")
@@ -114,16 +115,16 @@ def _became(before: Object | None, after: Object) -> str:
 
 
 def _await_served(client: Client, definition: Object, sleep: Callable[[float], None]) -> None:
-    """Wait until objects of a new kind can be made."""
-    deadline = time.monotonic() + PATIENCE
+    """Wait until the API serves the kind of a new CRD."""
+    deadline = time.monotonic() + ESTABLISH_TIMEOUT
     while time.monotonic() < deadline:
-        found = _there(client, definition) or {}
+        found = _get_existing(client, definition) or {}
         conditions = (found.get("status") or {}).get("conditions") or []
         if any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions):
             return
-        sleep(PAUSE)
+        sleep(POLL_SECONDS)
     raise NotReadyError(
-        f"{display_name(definition)}: its kind is not served after {PATIENCE:.0f} s; look at its conditions"
+        f"{display_name(definition)}: not Established after {ESTABLISH_TIMEOUT:.0f} s; see its conditions"
     )
 
 
@@ -135,27 +136,27 @@ def await_available(
     for one in wanted:
         if one["kind"] != DEPLOYMENTS.kind:
             continue
-        while lacking := _unavailable(_there(client, one) or {}):
+        while pending := _pending_rollout(_get_existing(client, one) or {}):
             if time.monotonic() > deadline:
-                raise NotReadyError(f"{display_name(one)}: {lacking} after {seconds:.0f} s; look at its pods")
-            sleep(PAUSE)
+                raise NotReadyError(f"{display_name(one)}: {pending} after {seconds:.0f} s; see its pods")
+            sleep(POLL_SECONDS)
         yield f"{display_name(one)} available"
 
 
-def _unavailable(deployment: Object) -> str:
-    """What a deployment still has to do, as ``kubectl rollout status`` sees it; empty if nothing.
+def _pending_rollout(deployment: Object) -> str:
+    """What a rollout still lacks, by the rules of ``kubectl rollout status``; empty if it is complete.
 
-    During an upgrade the replicas of before are available too, and the status may be that of the time before.
+    During an upgrade the old replicas count as available too, and the status may describe the previous generation.
     """
-    about, status = deployment.get("metadata") or {}, deployment.get("status") or {}
-    if int(status.get("observedGeneration") or 0) < int(about.get("generation") or 1):
-        return "its controller has not seen the change"
+    metadata, status = deployment.get("metadata") or {}, deployment.get("status") or {}
+    if int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 1):
+        return "the spec update has not been observed"
     replicas = int((deployment.get("spec") or {}).get("replicas") or 0)
-    count = {name: int(status.get(f"{name}Replicas") or 0) for name in ("updated", "available")}
-    if count["updated"] < replicas:
-        return f"{count['updated']} of {replicas} replicas are updated"
-    if (old := int(status.get("replicas") or 0) - count["updated"]) > 0:
-        return f"{old} old replicas still run"
-    if count["available"] < replicas:
-        return f"{count['available']} of {replicas} replicas are available"
+    updated, available = (int(status.get(f"{name}Replicas") or 0) for name in ("updated", "available"))
+    if updated < replicas:
+        return f"{updated} of {replicas} new replicas updated"
+    if (old := int(status.get("replicas") or 0) - updated) > 0:
+        return f"{old} old replicas pending termination"
+    if available < replicas:
+        return f"{available} of {replicas} updated replicas available"
     return ""

@@ -1,26 +1,27 @@
-"""Where Pumice is in a cluster: it is there once, in one namespace, to whose accounts the rights of the cluster go.
+"""The namespace in which Pumice is installed. A cluster has one installation, whose accounts hold the cluster roles.
 
-To install into another would take the rights from those who work; to uninstall from another would leave them running
-without any. So both look first, and neither changes anything if it is elsewhere.
+An installation into another namespace would take the cluster roles from the running accounts, and an uninstallation
+from another namespace would leave the components running without permissions. So both commands check the namespace
+first and change nothing if it differs.
 """
 
 from __future__ import annotations
 
-from pumice.install.options import NAME
+from pumice.install.install_options import INSTALL_NAME
+from pumice.install.installed_kinds import CLUSTER_ROLE_BINDINGS
 from pumice.install.rbac import SCHEDULER
-from pumice.install.resources import BINDINGS
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
 
 
 class OtherNamespaceError(Exception):
-    """Pumice is in another namespace; the message says in which."""
+    """Pumice is installed in another namespace; the message names it."""
 
 
 def find_namespace(client: Client) -> str:
     """The namespace in which it is installed; empty if it is not."""
     try:
-        binding = client.get(BINDINGS.path(name=f"{NAME}-{SCHEDULER}"))
+        binding = client.get(CLUSTER_ROLE_BINDINGS.path(name=f"{INSTALL_NAME}-{SCHEDULER}"))
     except ApiError as error:
         if error.not_found:
             return ""
@@ -33,6 +34,6 @@ def check_namespace(client: Client, namespace: str) -> None:
     found = find_namespace(client)
     if found not in ("", namespace):
         raise OtherNamespaceError(
-            f"Pumice is in the namespace {found} of this cluster, and can be there only once; nothing was changed. "
-            f"Use -n {found}; to move it to {namespace}, uninstall it there first"
+            f"Pumice is already installed in namespace {found}, and a cluster can have only one installation; nothing "
+            f"was changed. Use -n {found}; to move it to {namespace}, uninstall it from {found} first"
         )

@@ -1,22 +1,22 @@
-"""Everything that is installed, in the order in which it can be."""
+"""All manifests of an installation, in the order in which they can be applied."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pumice import crds
-from pumice.install.options import InstallOptions, labels
-from pumice.install.rbac import accounts, components
-from pumice.install.user_admission_policies import policies
-from pumice.install.webhook_configurations import configurations
+from pumice.install.install_options import InstallOptions, labels
+from pumice.install.rbac import account_manifests, components
+from pumice.install.user_admission_policies import user_policies
+from pumice.install.webhook_configurations import both_configurations
 from pumice.install.workloads import all_workloads
 
 Object = dict[str, Any]
 
-ONCE = frozenset({"Namespace", "ConfigMap", "Queue"})
-"""What is only made where it is missing: from then on it is the administrator's, as is a namespace that was there."""
+CREATE_ONLY_KINDS = frozenset({"Namespace", "ConfigMap", "Queue"})
+"""Kinds that are only created if missing; the administrator owns them afterwards, as well as an existing namespace."""
 
-AT_WORK = frozenset(
+ACTIVE_KINDS = frozenset(
     {
         "Queue",
         "Deployment",
@@ -26,17 +26,17 @@ AT_WORK = frozenset(
         "ValidatingAdmissionPolicyBinding",
     }
 )
-"""What works, or is judged by others who do. The rest changes nothing for anybody."""
+"""Kinds that run, or that running components act on. Applying the other kinds has no effect on workloads."""
 
 
 def namespace(choices: InstallOptions) -> Object:
-    """Where we live. What runs there must be harmless."""
+    """The namespace of the components. Its pods must meet the restricted pod security standard."""
     marks = {**labels(), "pod-security.kubernetes.io/enforce": "restricted"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": choices.namespace, "labels": marks}}
 
 
 def definitions() -> list[Object]:
-    """Our kinds."""
+    """The CRDs of Pumice."""
     found = []
     for definition in crds.definitions():
         about = definition["metadata"]
@@ -49,11 +49,11 @@ def first_queues() -> list[Object]:
     return list(crds.first_queues())
 
 
-def manifests(choices: InstallOptions) -> list[Object]:
-    """All of it. The webhooks come last: before, everything else can be written although nobody answers yet."""
+def all_manifests(choices: InstallOptions) -> list[Object]:
+    """All manifests. The webhook configurations come last, so that other objects can be written before webhooks run."""
     own = [] if choices.beside_volcano else definitions()
     found = [namespace(choices), *own]
     for component in components(choices):
-        found += accounts(component, choices)
+        found += account_manifests(component, choices)
     found += [*first_queues(), *all_workloads(choices)]
-    return [*found, *configurations(choices), *policies(choices)] if choices.webhooks else found
+    return [*found, *both_configurations(choices), *user_policies(choices)] if choices.webhooks else found

@@ -1,7 +1,7 @@
-"""What each component may do: everything it does, and nothing else.
+"""The permissions of each component: exactly those that it uses.
 
-``tests/install/test_rbac.py`` runs all of them with these rights on a real API server and compares what they asked
-for with what they may. To follow a resource is to list and watch it; ``get`` is for those who look an object up.
+``tests/install/test_rbac.py`` runs all components with these permissions on a real API server and compares the
+requests with the rules. A watched resource needs ``list`` and ``watch``; a resource that is read by name needs ``get``.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pumice.install.options import NAME, InstallOptions, labels
+from pumice.install.install_options import INSTALL_NAME, InstallOptions, labels
 
 Object = dict[str, Any]
 
 SCHEDULER, CONTROLLERS, WEBHOOKS = "scheduler", "controllers", "webhooks"
-SECRET = f"{NAME}-webhooks"
+CERTIFICATE_SECRET = f"{INSTALL_NAME}-webhooks"
 """The Secret with the certificate of the webhooks."""
 
-FOLLOW = ("list", "watch")
+LIST_WATCH = ("list", "watch")
 _VOLCANO, _JOBS, _BUS = "scheduling.volcano.sh", "batch.volcano.sh", "bus.volcano.sh"
 
 
@@ -35,98 +35,98 @@ class PolicyRule(NamedTuple):
         return {**rule, "resourceNames": [*self.names]} if self.names else rule
 
 
-SAYING = PolicyRule("pumice.dev", ("users",), ("name",))
-"""To say whose pods and podgroups are, whoever that is: no kind of any API, but a right that policies look for."""
-IDENTITY = PolicyRule("", ("namespaces",), ("get",), ("kube-system",))
-"""Its uid tells clusters apart."""
+SET_USER_RULE = PolicyRule("pumice.dev", ("users",), ("name",))
+"""Permission to set the user of pods and podgroups. It is no kind of an API; the admission policies check it."""
+CLUSTER_UID_RULE = PolicyRule("", ("namespaces",), ("get",), ("kube-system",))
+"""The uid of this namespace identifies the cluster."""
 
-EVERYWHERE: dict[str, tuple[PolicyRule, ...]] = {
+CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
     SCHEDULER: (
-        IDENTITY,
-        PolicyRule("", ("nodes", "resourcequotas"), FOLLOW),
-        PolicyRule("", ("pods",), ("get", *FOLLOW)),
+        CLUSTER_UID_RULE,
+        PolicyRule("", ("nodes", "resourcequotas"), LIST_WATCH),
+        PolicyRule("", ("pods",), ("get", *LIST_WATCH)),
         PolicyRule("", ("pods/binding", "pods/eviction"), ("create",)),
         PolicyRule("", ("events",), ("create", "patch")),
-        PolicyRule("policy", ("poddisruptionbudgets",), FOLLOW),
-        PolicyRule("scheduling.k8s.io", ("priorityclasses",), FOLLOW),
-        PolicyRule(_VOLCANO, ("queues",), FOLLOW),
+        PolicyRule("policy", ("poddisruptionbudgets",), LIST_WATCH),
+        PolicyRule("scheduling.k8s.io", ("priorityclasses",), LIST_WATCH),
+        PolicyRule(_VOLCANO, ("queues",), LIST_WATCH),
         PolicyRule(_VOLCANO, ("queues/status",), ("patch",)),
-        PolicyRule(_VOLCANO, ("podgroups",), (*FOLLOW, "patch")),
+        PolicyRule(_VOLCANO, ("podgroups",), (*LIST_WATCH, "patch")),
     ),
     CONTROLLERS: (
-        IDENTITY,
-        SAYING,
-        PolicyRule("", ("pods",), (*FOLLOW, "create", "patch", "delete")),
+        CLUSTER_UID_RULE,
+        SET_USER_RULE,
+        PolicyRule("", ("pods",), (*LIST_WATCH, "create", "patch", "delete")),
         PolicyRule("", ("events",), ("create",)),
         PolicyRule("", ("configmaps",), ("get", "create", "patch")),
         PolicyRule("", ("services",), ("get", "create")),
         PolicyRule("apps", ("replicasets", "statefulsets"), ("get",)),
         PolicyRule("batch", ("jobs",), ("get",)),
-        PolicyRule(_VOLCANO, ("queues",), ("get", *FOLLOW, "create", "patch", "delete")),
+        PolicyRule(_VOLCANO, ("queues",), ("get", *LIST_WATCH, "create", "patch", "delete")),
         PolicyRule(_VOLCANO, ("queues/status",), ("patch",)),
-        PolicyRule(_VOLCANO, ("podgroups",), (*FOLLOW, "create", "patch", "delete")),
-        PolicyRule(_JOBS, ("jobs",), ("get", *FOLLOW, "delete")),
+        PolicyRule(_VOLCANO, ("podgroups",), (*LIST_WATCH, "create", "patch", "delete")),
+        PolicyRule(_JOBS, ("jobs",), ("get", *LIST_WATCH, "delete")),
         PolicyRule(_JOBS, ("jobs/status",), ("update",)),
         # Asked for by the server where owners are guarded (OwnerReferencesPermissionEnforcement): who deletes a job in
         # the foreground waits for its pods.
         PolicyRule(_JOBS, ("jobs/finalizers",), ("update",)),
-        PolicyRule(_BUS, ("commands",), (*FOLLOW, "delete")),
+        PolicyRule(_BUS, ("commands",), (*LIST_WATCH, "delete")),
     ),
     WEBHOOKS: (
-        IDENTITY,
-        PolicyRule("", ("namespaces", "nodes"), FOLLOW),
-        PolicyRule(_VOLCANO, ("queues", "podgroups"), FOLLOW),
-        PolicyRule(_JOBS, ("jobs",), FOLLOW),
+        CLUSTER_UID_RULE,
+        PolicyRule("", ("namespaces", "nodes"), LIST_WATCH),
+        PolicyRule(_VOLCANO, ("queues", "podgroups"), LIST_WATCH),
+        PolicyRule(_JOBS, ("jobs",), LIST_WATCH),
         PolicyRule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
         PolicyRule(
             "admissionregistration.k8s.io",
             ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
             ("get", "patch"),
-            (NAME,),
+            (INSTALL_NAME,),
         ),
     ),
 }
 """Rights in the whole cluster."""
 
 _JOBS_ONLY = frozenset({("", "configmaps"), ("", "services"), (_JOBS, "jobs/status"), (_JOBS, "jobs/finalizers")})
-"""What the controllers need for nothing but Volcano Jobs."""
+"""Rules that the controllers need for Volcano Jobs only."""
 
 
-def _lead(component: str) -> tuple[PolicyRule, ...]:
-    lease = (f"{NAME}-{component}",)
+def _lease_rules(component: str) -> tuple[PolicyRule, ...]:
+    lease = (f"{INSTALL_NAME}-{component}",)
     return (
-        PolicyRule("coordination.k8s.io", ("leases",), ("create",)),  # which cannot be told by a name
+        PolicyRule("coordination.k8s.io", ("leases",), ("create",)),  # a create request has no resource name
         PolicyRule("coordination.k8s.io", ("leases",), ("get", "update"), lease),
     )
 
 
-AT_HOME: dict[str, tuple[PolicyRule, ...]] = {
-    SCHEDULER: _lead(SCHEDULER),
-    CONTROLLERS: _lead(CONTROLLERS),
+NAMESPACE_RULES: dict[str, tuple[PolicyRule, ...]] = {
+    SCHEDULER: _lease_rules(SCHEDULER),
+    CONTROLLERS: _lease_rules(CONTROLLERS),
     WEBHOOKS: (
         PolicyRule("", ("secrets",), ("create",)),
-        PolicyRule("", ("secrets",), ("get", "update"), (SECRET,)),
+        PolicyRule("", ("secrets",), ("get", "update"), (CERTIFICATE_SECRET,)),
     ),
 }
-"""Rights in our own namespace."""
+"""Rules in the namespace of the installation."""
 
 
 def components(choices: InstallOptions) -> list[str]:
-    """Who is installed."""
+    """The installed components."""
     return [SCHEDULER, CONTROLLERS, *([WEBHOOKS] if choices.webhooks else [])]
 
 
 def policy_rules_of(component: str, choices: InstallOptions) -> tuple[Sequence[PolicyRule], Sequence[PolicyRule]]:
-    """What a component may do everywhere, and at home."""
-    everywhere: Sequence[PolicyRule] = EVERYWHERE[component]
+    """The cluster rules and the namespace rules of a component."""
+    everywhere: Sequence[PolicyRule] = CLUSTER_RULES[component]
     if component == CONTROLLERS and choices.beside_volcano:
         everywhere = [one for one in everywhere if not any((one.group, name) in _JOBS_ONLY for name in one.resources)]
-    return everywhere, AT_HOME[component]
+    return everywhere, NAMESPACE_RULES[component]
 
 
-def accounts(component: str, choices: InstallOptions) -> list[Object]:
+def account_manifests(component: str, choices: InstallOptions) -> list[Object]:
     """The account of a component, and its rights."""
-    name, home = f"{NAME}-{component}", choices.namespace
+    name, home = f"{INSTALL_NAME}-{component}", choices.namespace
     subject = [{"kind": "ServiceAccount", "name": name, "namespace": home}]
     everywhere, at_home = policy_rules_of(component, choices)
     rbac = "rbac.authorization.k8s.io"

@@ -1,7 +1,7 @@
-"""Taking Pumice out of a cluster: what works goes, what people have made stays.
+"""Remove Pumice from a cluster: the components are deleted, the objects of users are kept.
 
-Definitions, queues, jobs and podgroups stay, the scheduler's configuration, and the namespace. Queues let go of the
-finalizer with which they waited for our controller, else nobody could ever delete them.
+CRDs, queues, jobs and podgroups are kept, as are the configuration of the scheduler and the namespace. The finalizer
+of the queue controller is removed from all queues, because without the controller they could never be deleted.
 """
 
 from __future__ import annotations
@@ -12,45 +12,47 @@ from dataclasses import replace
 from typing import Any
 
 from pumice.admission.request import QUEUE_FINALIZER
-from pumice.install.manifests import ONCE, manifests
-from pumice.install.options import NAME, InstallOptions, labels
-from pumice.install.rbac import CONTROLLERS, SCHEDULER, SECRET
-from pumice.install.resources import LEASES, PODS, QUEUES, SECRETS, display_name, path_of
+from pumice.install.install_options import INSTALL_NAME, InstallOptions, labels
+from pumice.install.installed_kinds import LEASES, PODS, QUEUES, SECRETS, display_name, path_of
+from pumice.install.manifests import CREATE_ONLY_KINDS, all_manifests
+from pumice.install.rbac import CERTIFICATE_SECRET, CONTROLLERS, SCHEDULER
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
 
 Object = dict[str, Any]
 
-STAYS = ONCE | {"Namespace", "CustomResourceDefinition"}
-PAUSE, PATIENCE = 0.5, 60.0
-"""Seconds: between two looks at whether the controllers have ended, and until we go on without them."""
-TRIES = 20
-"""How often a queue is read anew that somebody else has changed at the same moment."""
+KEPT_KINDS = CREATE_ONLY_KINDS | {"Namespace", "CustomResourceDefinition"}
+POLL_SECONDS, STOP_TIMEOUT = 0.5, 60.0
+"""Seconds between two reads of the pods of the controllers, and until the uninstallation continues without waiting."""
+MAX_ATTEMPTS = 20
+"""How often a queue is read again after a conflicting write."""
 
 
 def delete_obsolete(client: Client, choices: InstallOptions, wanted: Iterable[Object] = ()) -> Iterator[str]:
-    """Delete what may have been installed before and is not wanted now, in reverse order; says what is gone."""
+    """Delete installed objects that are not in ``wanted``, in reverse order; yield a line for each deleted object."""
     kept = {path_of(one) for one in wanted}
-    for one in reversed(manifests(replace(choices, webhooks=True, service_monitor=True))):
+    for one in reversed(all_manifests(replace(choices, webhooks=True, service_monitor=True))):
         path = path_of(one)
-        if one["kind"] not in STAYS and path not in kept and _deleted(client, path):
+        if one["kind"] not in KEPT_KINDS and path not in kept and _delete_if_present(client, path):
             yield f"{display_name(one)} deleted"
 
 
 def remove_all(client: Client, choices: InstallOptions, sleep: Callable[[float], None] = time.sleep) -> Iterator[str]:
-    """Delete all that was installed; says what is gone."""
+    """Delete the whole installation; yield a line for each deleted object."""
     yield from delete_obsolete(client, choices)
     home = choices.namespace
-    left = {f"secret/{SECRET}": SECRETS.path(home, SECRET)}
-    left |= {f"lease/{NAME}-{one}": LEASES.path(home, f"{NAME}-{one}") for one in (SCHEDULER, CONTROLLERS)}
+    left = {f"secret/{CERTIFICATE_SECRET}": SECRETS.path(home, CERTIFICATE_SECRET)}
+    left |= {
+        f"lease/{INSTALL_NAME}-{one}": LEASES.path(home, f"{INSTALL_NAME}-{one}") for one in (SCHEDULER, CONTROLLERS)
+    }
     for name, path in left.items():
-        if _deleted(client, path):
+        if _delete_if_present(client, path):
             yield f"{name} deleted"
-    _await_end(client, choices, sleep)
-    yield from _let_go(client)
+    _wait_for_controllers(client, choices, sleep)
+    yield from _remove_finalizers(client)
 
 
-def _deleted(client: Client, path: str) -> bool:
+def _delete_if_present(client: Client, path: str) -> bool:
     try:
         client.delete(path, propagation="Background")
     except ApiError as error:
@@ -60,15 +62,15 @@ def _deleted(client: Client, path: str) -> bool:
     return True
 
 
-def _await_end(client: Client, choices: InstallOptions, sleep: Callable[[float], None]) -> None:
-    """Wait for the controllers to end, who would put the finalizers back."""
+def _wait_for_controllers(client: Client, choices: InstallOptions, sleep: Callable[[float], None]) -> None:
+    """Wait until the controllers have ended: they would add the finalizers again."""
     chosen = ",".join(f"{name}={value}" for name, value in labels(CONTROLLERS).items())
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + STOP_TIMEOUT
     while client.list(PODS.path(choices.namespace), {"labelSelector": chosen}).items and time.monotonic() < deadline:
-        sleep(PAUSE)
+        sleep(POLL_SECONDS)
 
 
-def _let_go(client: Client) -> Iterator[str]:
+def _remove_finalizers(client: Client) -> Iterator[str]:
     try:
         queues = client.list(QUEUES.path()).items
     except ApiError as error:
@@ -76,14 +78,14 @@ def _let_go(client: Client) -> Iterator[str]:
             return
         raise
     for queue in queues:
-        if _freed(client, queue):
-            yield f"queue/{queue['metadata']['name']} waits for us no longer"
+        if _remove_finalizer(client, queue):
+            yield f"queue/{queue['metadata']['name']}: finalizer removed"
 
 
-def _freed(client: Client, queue: Object) -> bool:
-    """Take our finalizer from a queue, whoever else writes to it meanwhile; False if there was nothing to do."""
+def _remove_finalizer(client: Client, queue: Object) -> bool:
+    """Remove the finalizer from a queue, and retry after conflicts; False if the queue does not have it."""
     path = QUEUES.path(name=queue["metadata"]["name"])
-    for attempt in range(TRIES):
+    for attempt in range(MAX_ATTEMPTS):
         try:
             about = queue["metadata"] if attempt == 0 else client.get(path)["metadata"]
             before = about.get("finalizers") or []
@@ -95,7 +97,7 @@ def _freed(client: Client, queue: Object) -> bool:
         except ApiError as error:
             if error.not_found:
                 return False
-            if not error.conflict or attempt == TRIES - 1:
+            if not error.conflict or attempt == MAX_ATTEMPTS - 1:
                 raise
         else:
             return True

@@ -1,23 +1,23 @@
-"""Who may say whose a pod is, while no webhook answers: policies, which the API server judges by itself.
+"""Policies on the user annotation of pods and podgroups, evaluated by the API server even while no webhook answers.
 
-The webhook writes down who made a pod and leaves out a user that the caller may not act as
-(docs/fairness.md, section 8.4). Pods are let in without it when it is down, and then a name in them would be whatever
-their maker wrote. A policy comes after all webhooks: as long as ours answers, it finds nothing to refuse. Podgroups are
-judged in the same way, since beside Volcano they do not wait for us either, and it is their user that counts.
-Namespaces that no webhook is asked about are not left out: nobody has to be up for this, and others may live where we
-do.
+The webhook sets the user who created a pod, and removes a user that the caller may not impersonate (docs/fairness.md,
+section 8.4). Pods are admitted without the webhook when it is down, and could then name any user. A policy runs after
+all webhooks: while the webhook answers, the policy finds nothing to refuse. Podgroups get the same policy, because
+beside Volcano they are admitted without the webhook too, and their user counts. The policies apply in all namespaces,
+also where the webhooks are not called: they depend on no running component.
 
-To say it for others is a right that only our controllers have (``SAYING``); no name of an account stands in here, so
-that whoever installs elsewhere by an overlay has nothing to adapt. Volcano's accounts are known by theirs.
+Only the controllers of Pumice have the right to name other users (``SET_USER_RULE``). The policies do not name their
+service account, so an overlay for another namespace needs no change here. Volcano's service accounts are matched by
+name.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pumice.install.options import NAME, VOLCANOS, InstallOptions, labels
-from pumice.install.rbac import SAYING
-from pumice.install.webhook_configurations import named_user, ours
+from pumice.install.install_options import INSTALL_NAME, VOLCANO_ACCOUNTS, InstallOptions, labels
+from pumice.install.rbac import SET_USER_RULE
+from pumice.install.webhook_configurations import named_user, own_pods_condition
 from pumice.kube.decode.preemption_annotations import USER
 from pumice.kube.resources import POD_GROUPS, PODS, Resource
 
@@ -31,7 +31,7 @@ _MESSAGE = (
 )
 
 
-def policies(choices: InstallOptions) -> list[Object]:
+def user_policies(choices: InstallOptions) -> list[Object]:
     """For pods and for podgroups, a policy and what puts it into force."""
     return [made for resource in (PODS, POD_GROUPS) for made in (_policy(resource, choices), _binding(resource))]
 
@@ -54,7 +54,7 @@ def _policy(resource: Resource[Any], choices: InstallOptions) -> Object:
                 "matchPolicy": "Equivalent",
                 "resourceRules": [rule],
             },
-            "matchConditions": [*([ours(choices)] if resource is PODS else []), named],
+            "matchConditions": [*([own_pods_condition(choices)] if resource is PODS else []), named],
             "variables": [
                 {"name": "said", "expression": named_user("object")},
                 {"name": "user", "expression": f"variables.said != '' ? variables.said : {_BEFORE}"},
@@ -65,15 +65,15 @@ def _policy(resource: Resource[Any], choices: InstallOptions) -> Object:
 
 
 def _allowed(choices: InstallOptions) -> str:
-    """Whoever names themselves, may act as that user (or the one of before), or may say it for everybody."""
-    (verb,), (resource,) = SAYING.verbs, SAYING.resources
+    """Allowed: callers that name themselves, may impersonate the user (or the previous user), or may set any user."""
+    (verb,), (resource,) = SET_USER_RULE.verbs, SET_USER_RULE.resources
     ways = [
         "variables.said == request.userInfo.username",
         "authorizer.group('').resource('users').name(variables.user).check('impersonate').allowed()",
-        f"authorizer.group('{SAYING.group}').resource('{resource}').check('{verb}').allowed()",
+        f"authorizer.group('{SET_USER_RULE.group}').resource('{resource}').check('{verb}').allowed()",
     ]
     if choices.beside_volcano:
-        ways.append(f"request.userInfo.username.startsWith('{VOLCANOS}')")
+        ways.append(f"request.userInfo.username.startsWith('{VOLCANO_ACCOUNTS}')")
     return " || ".join(ways)
 
 
@@ -87,4 +87,4 @@ def _head(kind: str, resource: Resource[Any]) -> Object:
 
 
 def _name(resource: Resource[Any]) -> str:
-    return f"{NAME}-users-of-{resource.plural}"
+    return f"{INSTALL_NAME}-users-of-{resource.plural}"

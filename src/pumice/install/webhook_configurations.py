@@ -1,13 +1,13 @@
-"""The webhook configurations: what the API server asks us about, and what it does if we do not answer.
+"""The webhook configurations: the requests that the API server sends to the webhooks, and the failure policy.
 
-Which kinds and operations those are follows from the tables of the rules. Queues, podgroups and jobs are nobody's but
-ours, so while nobody judges them they cannot be written (``Fail``): a tree of queues that is unsound hurts everybody.
-Pods are everybody's. Nobody's pod may wait for us (``Ignore``, and soon): all that is lost is whose it is, and then its
-namespace counts. Meanwhile a policy keeps users from naming others (``user_admission_policies``). Kubernetes' own pods
-and ours are not asked about at all.
+Kinds and operations follow from the tables of the admission rules. Only Pumice handles queues, podgroups and jobs, so
+they cannot be written while no webhook answers (``Fail``): an inconsistent queue tree would harm all users. Pods belong
+to all users of the cluster and must not wait for Pumice (``Ignore``, with a short timeout): without the webhook only
+their user annotation is missing, and then their namespace counts. Meanwhile a policy keeps users from naming other
+users (``user_admission_policies``). Pods of kube-system and of Pumice are not sent to the webhooks.
 
-Conditions spare calls, and see to it that a webhook which is down keeps nobody from working: the scheduler writes the
-status of podgroups, which have no separate one, and what is being deleted may let go.
+The match conditions save calls, and keep components working while the webhooks are down: the scheduler can write the
+status of podgroups, which have no status subresource, and finalizers can be removed from objects in deletion.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 
 from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.rules import DEFAULTS, RULES
-from pumice.install.options import NAME, InstallOptions, labels
+from pumice.install.install_options import INSTALL_NAME, InstallOptions, labels
 from pumice.kube import resources
 from pumice.kube.decode.preemption_annotations import USER
 
 Object = dict[str, Any]
 
-SERVICE = f"{NAME}-webhooks"
+WEBHOOK_SERVICE = f"{INSTALL_NAME}-webhooks"
 MUTATE, VALIDATE = "/mutate", "/validate"  # as admission.webhooks.server has them
-PATIENT, HASTY = 5, 2
-"""Seconds that the API server waits for us: with what is ours, and with pods."""
+TIMEOUT_SECONDS, POD_TIMEOUT_SECONDS = 5, 2
+"""Timeout of the API server for a call, in seconds; a shorter one for pods."""
 
 _RESOURCES: dict[str, resources.Resource[Any]] = {
     QUEUES: resources.QUEUES,
@@ -37,7 +37,7 @@ _ORDER = ("CREATE", "UPDATE", "DELETE")
 
 
 def _differ(part: str) -> str:
-    """Whether a part of an object has become another, or has come or gone."""
+    """A CEL expression: whether a field has changed, was added or was removed."""
     return f"has(object.{part}) != has(oldObject.{part}) || (has(object.{part}) && object.{part} != oldObject.{part})"
 
 
@@ -52,30 +52,30 @@ _MEANT = f"request.operation != 'UPDATE' || {_differ('spec')} || {_differ('metad
 _OWNED = f"request.operation != 'UPDATE' || {named_user('object')} != {named_user('oldObject')}"
 
 
-def ours(choices: InstallOptions) -> Object:
-    """The condition that a pod is placed by us."""
+def own_pods_condition(choices: InstallOptions) -> Object:
+    """The match condition for pods that Pumice places."""
     names = ", ".join(f"'{name}'" for name in choices.schedulers)
     return {"name": "ours", "expression": f"object.spec.schedulerName in [{names}]"}
 
 
-def _elsewhere(choices: InstallOptions) -> Object:
-    """Namespaces that are neither ours nor Kubernetes' own."""
+def _namespace_selector(choices: InstallOptions) -> Object:
+    """All namespaces except kube-system and that of the installation."""
     home = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", choices.namespace]}
     return {"matchExpressions": [home]}
 
 
 def _conditions(resource: str, choices: InstallOptions) -> list[Object]:
-    """When it is worth asking."""
+    """The match conditions of a webhook."""
     stays = {"name": "stays", "expression": _STAYS}
     if resource == PODS:
-        return [ours(choices), stays, {"name": "user-changes", "expression": _OWNED}]
+        return [own_pods_condition(choices), stays, {"name": "user-changes", "expression": _OWNED}]
     return [stays, {"name": "more-than-status-changes", "expression": _MEANT}]
 
 
 def _client(path: str, choices: InstallOptions) -> Object:
     if choices.webhook_url:
         return {"url": f"{choices.webhook_url.rstrip('/')}{path}"}
-    return {"service": {"name": SERVICE, "namespace": choices.namespace, "path": path, "port": 443}}
+    return {"service": {"name": WEBHOOK_SERVICE, "namespace": choices.namespace, "path": path, "port": 443}}
 
 
 def _webhook(resource: str, operations: list[str], path: str, choices: InstallOptions) -> Object:
@@ -98,13 +98,13 @@ def _webhook(resource: str, operations: list[str], path: str, choices: InstallOp
         "failurePolicy": "Ignore" if foreign else "Fail",
         "matchConditions": _conditions(resource, choices),
         "matchPolicy": "Equivalent",
-        "namespaceSelector": _elsewhere(choices),
+        "namespaceSelector": _namespace_selector(choices),
         "sideEffects": "None",
-        "timeoutSeconds": HASTY if resource == PODS else PATIENT,
+        "timeoutSeconds": POD_TIMEOUT_SECONDS if resource == PODS else TIMEOUT_SECONDS,
     }
 
 
-def configurations(choices: InstallOptions) -> list[Object]:
+def both_configurations(choices: InstallOptions) -> list[Object]:
     """Both of them."""
     return [
         _configuration("MutatingWebhookConfiguration", list(DEFAULTS), MUTATE, choices),
@@ -120,6 +120,6 @@ def _configuration(kind: str, judged: list[tuple[str, str]], path: str, choices:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
-        "metadata": {"name": NAME, "labels": labels("webhooks")},
+        "metadata": {"name": INSTALL_NAME, "labels": labels("webhooks")},
         "webhooks": [_webhook(resource, operations[resource], path, choices) for resource in sorted(operations)],
     }

@@ -1,26 +1,26 @@
-"""The processes: a Deployment for each component, with the Services, budgets and settings around them.
+"""The workloads: a Deployment for each component, with Services, disruption budgets and the configuration.
 
-Nobody is root and nothing in a container can be written to but ``/tmp``, which is memory. Of scheduler and controllers
-one replica works, by a Lease; webhooks all answer.
+Containers run as a non-root user with a read-only root filesystem, except ``/tmp``, which is in memory. One replica of
+the scheduler and of the controllers leads, by a Lease; all webhooks answer.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pumice.install.options import NAME, VOLCANOS, InstallOptions, labels
-from pumice.install.rbac import CONTROLLERS, SCHEDULER, SECRET, WEBHOOKS, components
-from pumice.install.webhook_configurations import SERVICE
+from pumice.install.install_options import INSTALL_NAME, VOLCANO_ACCOUNTS, InstallOptions, labels
+from pumice.install.rbac import CERTIFICATE_SECRET, CONTROLLERS, SCHEDULER, WEBHOOKS, components
+from pumice.install.webhook_configurations import WEBHOOK_SERVICE
 
 Object = dict[str, Any]
 
 METRICS, LISTEN = 8080, 9443
 """Ports: of ``/metrics`` and the probes, and of the webhooks."""
-NOBODY = 65532
+NON_ROOT_USER = 65532
 SETTINGS, SETTINGS_FILE = "/etc/pumice", "scheduler.yaml"
-LEAD = "--leader-elect"
-FAREWELL = 5
-"""Seconds in which a webhook that is to end still answers: until nobody is sent to it any more."""
+LEADER_ELECT = "--leader-elect"
+PRE_STOP_SECONDS = 5
+"""Seconds for which a terminating webhook still answers, until the Service no longer routes requests to it."""
 
 _RESOURCES: dict[str, Object] = {
     SCHEDULER: {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}},
@@ -30,26 +30,26 @@ _RESOURCES: dict[str, Object] = {
 
 
 def arguments(component: str, choices: InstallOptions) -> list[str]:
-    """How a component is started."""
+    """The command line of a component."""
     names = [part for name in choices.schedulers for part in ("--scheduler-name", name)]
     common = [component, f"--metrics-address=:{METRICS}", *names]
     if component == SCHEDULER:
-        return [*common, LEAD, f"--config={SETTINGS}/{SETTINGS_FILE}"]
+        return [*common, LEADER_ELECT, f"--config={SETTINGS}/{SETTINGS_FILE}"]
     if component == CONTROLLERS:
-        return [*common, LEAD, *(["--no-jobs"] if choices.beside_volcano else [])]
-    others = [f"--acts-for-others={VOLCANOS}"] if choices.beside_volcano else []
-    return [*common, f"--listen=:{LISTEN}", f"--service={SERVICE}", f"--secret={SECRET}", *others]
+        return [*common, LEADER_ELECT, *(["--no-jobs"] if choices.beside_volcano else [])]
+    others = [f"--acts-for-others={VOLCANO_ACCOUNTS}"] if choices.beside_volcano else []
+    return [*common, f"--listen=:{LISTEN}", f"--service={WEBHOOK_SERVICE}", f"--secret={CERTIFICATE_SECRET}", *others]
 
 
-def settings(choices: InstallOptions) -> Object:
+def config_map(choices: InstallOptions) -> Object:
     """The scheduler's configuration. It is the administrator's from then on."""
-    about = {"name": f"{NAME}-scheduler", "namespace": choices.namespace, "labels": labels(SCHEDULER)}
+    about = {"name": f"{INSTALL_NAME}-scheduler", "namespace": choices.namespace, "labels": labels(SCHEDULER)}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {SETTINGS_FILE: choices.configuration}}
 
 
 def deployment(component: str, choices: InstallOptions) -> Object:
     """The processes of a component."""
-    about = {"name": f"{NAME}-{component}", "namespace": choices.namespace, "labels": labels(component)}
+    about = {"name": f"{INSTALL_NAME}-{component}", "namespace": choices.namespace, "labels": labels(component)}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -71,14 +71,14 @@ def _pod(component: str, choices: InstallOptions) -> Object:
     }
     volumes: list[Object] = [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}]
     if component == SCHEDULER:
-        volumes.append({"name": "settings", "configMap": {"name": f"{NAME}-scheduler"}})
+        volumes.append({"name": "settings", "configMap": {"name": f"{INSTALL_NAME}-scheduler"}})
     return {
-        "serviceAccountName": f"{NAME}-{component}",
+        "serviceAccountName": f"{INSTALL_NAME}-{component}",
         "priorityClassName": "system-cluster-critical",
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": NOBODY,
-            "runAsGroup": NOBODY,
+            "runAsUser": NON_ROOT_USER,
+            "runAsGroup": NON_ROOT_USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "topologySpreadConstraints": [spread],
@@ -108,7 +108,7 @@ def _container(component: str, choices: InstallOptions) -> Object:
         mounts.append({"name": "settings", "mountPath": SETTINGS, "readOnly": True})
     if component == WEBHOOKS:
         ports.append({"name": "webhooks", "containerPort": LISTEN, "protocol": "TCP"})
-        found["lifecycle"] = {"preStop": {"sleep": {"seconds": FAREWELL}}}
+        found["lifecycle"] = {"preStop": {"sleep": {"seconds": PRE_STOP_SECONDS}}}
     return {**found, "ports": ports, "volumeMounts": mounts}
 
 
@@ -116,24 +116,24 @@ def _probe(path: str, **timing: int) -> Object:
     return {"httpGet": {"path": path, "port": "metrics", "scheme": "HTTP"}, "timeoutSeconds": 5, **timing}
 
 
-def budget(component: str, choices: InstallOptions) -> Object:
+def disruption_budget(component: str, choices: InstallOptions) -> Object:
     """Not all replicas go at once. With a single one a node can still be drained."""
-    about = {"name": f"{NAME}-{component}", "namespace": choices.namespace, "labels": labels(component)}
+    about = {"name": f"{INSTALL_NAME}-{component}", "namespace": choices.namespace, "labels": labels(component)}
     spec = {"maxUnavailable": 1, "selector": {"matchLabels": labels(component)}}
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": about, "spec": spec}
 
 
 def services(choices: InstallOptions) -> list[Object]:
-    """Where the API server finds the webhooks, and Prometheus the metrics."""
-    found = [_service(f"{NAME}-metrics", labels(), "metrics", METRICS, METRICS, choices)]
+    """The Services: of the webhooks, for the API server, and of the metrics, for Prometheus."""
+    found = [_service(f"{INSTALL_NAME}-metrics", labels(), "metrics", METRICS, METRICS, choices)]
     found[0]["spec"]["clusterIP"] = "None"
     if choices.webhooks:
-        found.append(_service(SERVICE, labels(WEBHOOKS), "webhooks", 443, LISTEN, choices))
+        found.append(_service(WEBHOOK_SERVICE, labels(WEBHOOKS), "webhooks", 443, LISTEN, choices))
     return found
 
 
 def _service(name: str, chosen: dict[str, str], port: str, number: int, inside: int, choices: InstallOptions) -> Object:
-    """A port of pods that have these labels. Its own labels tell it from others of ours."""
+    """A Service for one port of the pods that the selector matches."""
     component = "metrics" if port == "metrics" else WEBHOOKS
     about = {"name": name, "namespace": choices.namespace, "labels": labels(component)}
     ports = [{"name": port, "port": number, "protocol": "TCP", "targetPort": inside}]
@@ -141,8 +141,8 @@ def _service(name: str, chosen: dict[str, str], port: str, number: int, inside: 
 
 
 def service_monitor(choices: InstallOptions) -> Object:
-    """How the Prometheus operator finds the metrics of all components."""
-    about = {"name": NAME, "namespace": choices.namespace, "labels": labels("metrics")}
+    """The ServiceMonitor by which the Prometheus operator finds the metrics of all components."""
+    about = {"name": INSTALL_NAME, "namespace": choices.namespace, "labels": labels("metrics")}
     spec = {
         "selector": {"matchLabels": labels("metrics")},
         "jobLabel": "app.kubernetes.io/name",
@@ -152,9 +152,9 @@ def service_monitor(choices: InstallOptions) -> Object:
 
 
 def all_workloads(choices: InstallOptions) -> list[Object]:
-    """Everything that runs, what it needs first."""
+    """All workloads, each after the objects that it needs."""
     installed = components(choices)
-    found = [settings(choices), *services(choices)]
-    found += [budget(component, choices) for component in installed]
+    found = [config_map(choices), *services(choices)]
+    found += [disruption_budget(component, choices) for component in installed]
     found += [deployment(component, choices) for component in installed]
     return [*found, service_monitor(choices)] if choices.service_monitor else found

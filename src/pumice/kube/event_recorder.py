@@ -1,13 +1,12 @@
-"""Events on objects, as ``kubectl describe`` shows them: said at once, written when there is time.
+"""Records Events on objects, as ``kubectl describe`` shows them, without delaying the caller.
 
-Whoever has something to say never waits. The same thing said again about the same object (its reason and message, word
-for word) is not another event but a higher count. Events are written in the order in which they came, a few at a time
-and no faster than allowed; while they wait, counts go on rising. What does not fit into the line is dropped and
-counted: an event is a courtesy, and nothing may depend on it. But a warning does not give way to what went well: where
-the line is full, it takes the place of the oldest event that is none.
+``record`` only queues an Event. An Event with the same object, reason and message as an earlier one increases its count
+instead. Events are written in order, a few at a time and within a rate limit; the counts of queued ones keep rising.
+If the queue is full, an Event is dropped and counted: nothing may depend on an Event. But a warning is not dropped in
+favour of a normal Event: it replaces the oldest normal one in the queue.
 
-``record_once`` is for controllers, which reconcile the same object again and again: an event that exists is not written
-a second time, and is not counted up.
+``record_once`` is for controllers, which reconcile the same object again and again: an Event that exists is not written
+a second time, and its count does not rise.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ def event_document(
 
 
 def _event_name(subject: Subject, suffix: str) -> str:
-    """The name of an Event object: the subject's, shortened if need be, and something that tells events apart."""
+    """The name of an Event: the name of its subject, shortened if necessary, and a unique suffix."""
     return f"{subject.name[: LONGEST_NAME - len(suffix) - 1]}.{suffix}"
 
 
@@ -107,7 +106,7 @@ def _event_name(subject: Subject, suffix: str) -> str:
 def one_shot_event(
     component: str, about: Document, reason: str, message: str, now: str, kind: EventType = "Normal"
 ) -> Document:
-    """An event whose name follows from its subject, reason and message, so that there is only one of it."""
+    """An Event whose name is derived from subject, reason and message, so that it is created only once."""
     subject = subject_of(about)
     digest = blake2b(f"{subject.uid}\0{reason}\0{message}".encode(), digest_size=8).hexdigest()
     name = _event_name(subject, digest)
@@ -126,7 +125,7 @@ async def record_once(
 
 
 class _Topic(NamedTuple):
-    """What makes two events the same."""
+    """The key by which Events are aggregated."""
 
     subject: Subject
     type: str
@@ -136,7 +135,7 @@ class _Topic(NamedTuple):
 
 @dataclass(slots=True)
 class _Event:
-    """How often something was said, and when."""
+    """The count and the times of an aggregated Event."""
 
     name: str  # of the Event object
     first: float
@@ -216,7 +215,7 @@ class EventRecorder:
         self._idle.clear()
 
     async def run(self) -> None:
-        """Write what waits, the oldest first."""
+        """Write the pending Events, the oldest first."""
         async with asyncio.TaskGroup() as tasks:
             for _ in range(AT_A_TIME):
                 tasks.create_task(self._write_on())
@@ -238,9 +237,19 @@ class EventRecorder:
                 self._backoff.reset()
             except ApiError as error:  # its namespace is going, say
                 self.dropped += 1
-                log.debug("event %s on %s: %s", topic.reason, topic.subject, error)
+                log.debug(
+                    'Dropped an Event that the API rejected: reason=%s object=%s error="%s"',
+                    topic.reason,
+                    topic.subject,
+                    error,
+                )
             except UnreachableError as error:
-                log.debug("event %s on %s: %s", topic.reason, topic.subject, error)
+                log.debug(
+                    'Failed to write an Event: reason=%s object=%s error="%s"',
+                    topic.reason,
+                    topic.subject,
+                    error,
+                )
                 arrived = False
             finally:
                 self._writing.discard(topic)
@@ -253,7 +262,7 @@ class EventRecorder:
                 await asyncio.sleep(self._backoff.next())
 
     async def flush(self, seconds: float) -> bool:
-        """Wait until everything said is written, but no longer than this; whether it is."""
+        """Wait until all pending Events are written, within a timeout; returns whether they are."""
         try:
             await asyncio.wait_for(self._idle.wait(), seconds)
         except TimeoutError:

@@ -1,17 +1,17 @@
-"""Leading: of several replicas one works, and the others wait for its place.
+"""Leader election: of several replicas one works, and the others wait to replace it.
 
-A Lease object says who leads. Whoever leads renews it in short intervals; whoever waits takes it when it has seen no
-sign of life for as long as the Lease says, and never for less than it would ask of others. Nobody compares clocks: a
-replica measures, by its own monotonic clock, how long it has seen the same sign.
+A Lease object names the leader. The leader renews it at short intervals; another replica acquires it after it has seen
+no renewal for the duration in the Lease, and never sooner than its own configured duration. Clocks of different
+machines are never compared: a replica measures with its own monotonic clock for how long it has seen the same renewal.
 
-A sign is what a holder writes: its name and when it renewed. What else happens to the object means nothing. A holder
-that gives it back takes out its name and since when it held it. A Lease that others have emptied or deleted is waited
-for as if it had been renewed just then: its holder may not know yet. (Only a replica that has never seen it does not
-wait where there is none. So do not delete it while one starts.)
+Only the holder and its renewal time count as a renewal; other changes of the object do not. A holder that releases the
+Lease removes both. If others clear or delete the Lease, replicas wait as if it had just been renewed, because its
+holder may not know yet. (Only a replica that has never seen the Lease does not wait where there is none. So do not
+delete it while a replica starts.)
 
-Whoever leads counts from the moment *before* it asked for a renewal that succeeded, and for less time than the others
-wait. So it knows that it no longer leads before anybody else can, whether it was cut off, slow or stopped for a while:
-``held`` is to be looked at before whatever only the leader may do. ``held`` and ``trouble`` may be read by any thread.
+The leader counts from the moment *before* it sent a renewal that succeeded, and for less time than the others wait. So
+it stops leading before another replica can start, even if it was disconnected, slow or suspended: check ``held`` before
+everything that only the leader may do. Any thread may read ``held`` and ``trouble``.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from pumice.kube.resources import LEASES, Document
 log = logging.getLogger(__name__)
 
 JITTER = 0.2
-"""By up to so much of itself each pause is longer, so that replicas do not ask in step."""
+"""Maximum jitter, as a fraction of a pause, so that replicas do not retry in step."""
 RELEASED_SECONDS = 1
-"""What a Lease that was given back says of its duration, for those who go by that."""
+"""The duration in seconds that a released Lease has, for clients that wait for it."""
 NEVER = float("-inf")
 
 
@@ -54,8 +54,8 @@ class Timing:
         """Each must leave room for the next."""
         if not 0 < self.retry * (1 + JITTER) < self.deadline < self.duration:
             raise ValueError(
-                f"a lease of {self.duration:g} s, renewed for {self.deadline:g} s every {self.retry:g} s: each must be "
-                "longer than the next"
+                f"lease duration {self.duration:g} s, renew deadline {self.deadline:g} s, retry period "
+                f"{self.retry:g} s: each must be longer than the next"
             )
 
     @property
@@ -70,7 +70,7 @@ class Timing:
 
 
 class LostError(Exception):
-    """Somebody else leads now, or soon may."""
+    """Another replica leads now, or soon may."""
 
 
 def own_identity() -> str:
@@ -79,7 +79,7 @@ def own_identity() -> str:
 
 
 class Lease:
-    """One replica's view of who leads."""
+    """The leader election, as one replica takes part in it."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Lease:
     ) -> None:
         self.identity = identity or own_identity()
         self.leader = ""
-        """Who leads, as last seen."""
+        """The identity of the leader, as last seen."""
         self._api = api
         self._name = name
         self._namespace = namespace
@@ -108,14 +108,14 @@ class Lease:
         self._wait = self.timing.duration
         # The last attempt: when it began, what went wrong; and when one last went well, if ever
         self._began = NEVER
-        self._error = "not asked for yet"
+        self._error = "no attempt yet"
         self._well = now()
         self._ever = False
         self._warned = False
 
     @property
     def held(self) -> bool:
-        """Whether this replica leads, and nobody else can at this moment."""
+        """Whether this replica leads; then no other replica can lead at the same time."""
         return self._now() < self._until
 
     @property
@@ -124,7 +124,7 @@ class Lease:
         error, lasted = self._error, self._now() - self._well
         if self._ever and (not error or lasted <= self.timing.duration):
             return ""
-        return f"the lease {self._namespace}/{self._name} has been out of reach for {lasted:.0f} s: {error}"
+        return f"lease {self._namespace}/{self._name} has been unreachable for {lasted:.0f} s: {error}"
 
     # ---- all of it ----------------------------------------------------------------------------------------
 
@@ -139,13 +139,13 @@ class Lease:
             await self._rest()
             if self.held:
                 await self._tried()
-        why = self._error or "not renewed in time"
+        why = self._error or "lease not renewed before its deadline"
         if self.leader != self.identity:
-            why = f"it is with {self.leader or 'nobody'}"
-        raise LostError(f"{self.identity} no longer leads by {self._namespace}/{self._name}: {why}")
+            why = f"the leader is {self.leader}" if self.leader else "the lease has no holder"
+        raise LostError(f"{self.identity} lost the lease {self._namespace}/{self._name}: {why}")
 
     async def release(self) -> None:
-        """Give it back, so that nobody has to wait; if that fails, they wait."""
+        """Release the Lease, so that other replicas need not wait until it expires."""
         self._until = NEVER
         if not self._named:
             return
@@ -154,10 +154,10 @@ class Lease:
                 while not await self.give_back():
                     pass
         except (ApiError, UnreachableError, TimeoutError) as error:
-            log.info("the lease %s/%s could not be given back: %s", self._namespace, self._name, error)
+            log.info('Failed to release the lease: lease=%s/%s error="%s"', self._namespace, self._name, error)
 
     async def _rest(self) -> None:
-        """Wait until it is time for the next attempt. One that took long has had its pause."""
+        """Wait until the next attempt is due. The duration of the last attempt counts as part of the pause."""
         until = self._began + self.timing.retry * random.uniform(1.0, 1.0 + JITTER)
         if self.held:
             until = min(until, self._until)
@@ -169,11 +169,13 @@ class Lease:
         try:
             await self.attempt()
         except (ApiError, UnreachableError, TimeoutError) as error:
-            self._error = str(error) or "no answer in time"
-            log.info("the lease %s/%s: %s", self._namespace, self._name, self._error)
+            self._error = str(error) or "timed out"
+            log.info(
+                'Failed to acquire or renew the lease: lease=%s/%s error="%s"', self._namespace, self._name, self._error
+            )
             if self._now() - self._well > self.timing.duration and not self._warned:
                 self._warned = True
-                log.warning("%s", self.trouble)
+                log.warning('The lease is unreachable: error="%s"', self.trouble)
         else:
             self._error, self._well, self._ever, self._warned = "", self._now(), True, False
         return self.held
@@ -181,7 +183,7 @@ class Lease:
     # ---- one attempt --------------------------------------------------------------------------------------
 
     async def attempt(self) -> None:
-        """Renew the Lease, or take it if nobody else has it."""
+        """Renew the Lease, or acquire it if no other replica holds it."""
         if self.held and self._written is not None:
             try:
                 await self._write(self._written)
@@ -240,7 +242,7 @@ class Lease:
         self._until = began + self.timing.deadline
 
     async def _answer(self, call: Awaitable[Document]) -> Document:
-        """What the API answers, in time."""
+        """The response of the API, within the deadline."""
         seconds = self.timing.call
         if self.held:
             seconds = min(seconds, self._until - self._now())

@@ -1,4 +1,4 @@
-"""The collections of a Kubernetes API: where each is found, and as what its objects are read."""
+"""The resources of a Kubernetes API: their paths, and the types to which their objects are decoded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[T]):
-    """One collection. ``shape`` is a wire struct, or ``dict`` for objects with everything in them."""
+    """A resource. ``shape`` is the struct to which objects are decoded, or ``dict`` for whole objects."""
 
     api_version: str
     plural: str
@@ -35,7 +35,7 @@ class Resource(Generic[T]):
 
     @property
     def raw(self) -> Resource[Document]:
-        """The same collection, its objects read whole: what is read as a struct must not be written back."""
+        """The same resource with whole objects: an object that was decoded to a struct must not be written back."""
         return replace(cast("Resource[Document]", self), shape=dict)
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
@@ -47,12 +47,12 @@ class Resource(Generic[T]):
         found += f"/{self.plural}"
         if name:
             if self.namespaced and not namespace:
-                raise ValueError(f"{self.kind} {name}: which namespace? {self.plural} are in one")
+                raise ValueError(f"a namespace is required for {self.kind} {name}: {self.plural} are namespaced")
             found += f"/{quote(name, safe='')}"
         return f"{found}/{subresource}" if subresource else found
 
     def decode(self, content: bytes | msgspec.Raw) -> T:
-        """Read one object. ``ObjectError`` if it is not what its kind should be."""
+        """Decode one object; raises ``ObjectError``."""
         if self.shape is dict:
             return cast("T", self._named(_anything.decode(content)))
         try:
@@ -65,9 +65,9 @@ class Resource(Generic[T]):
             raise ObjectError(f"{self.kind}/{_key(document)}", error.field, error.message) from None
 
     def _named(self, document: Any) -> Document:
-        """A document that says what it is; in the items of a list a server leaves that out."""
+        """The document with apiVersion and kind, which servers leave out in the items of a list."""
         if not isinstance(document, dict):
-            raise ObjectError(f"{self.kind}/?", "", f"{type(document).__name__} given, but a mapping is needed")
+            raise ObjectError(f"{self.kind}/?", "", f"Invalid value: {type(document).__name__}: must be a mapping")
         if "kind" not in document:
             return {"apiVersion": self.api_version, "kind": self.kind, **document}
         return document

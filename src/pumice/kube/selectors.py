@@ -1,7 +1,7 @@
-"""Selectors as manifests write them: requirements on labels, all of which must hold.
+"""Selectors of manifests: requirements on labels, all of which must hold.
 
-A selector is a set. Requirements and their values are sorted and freed of repetitions, and ``matchLabels``
-are requirements like any other, so that selectors which say the same compare equal.
+A selector is a set. Requirements and their values are sorted and deduplicated, and ``matchLabels`` become requirements
+too, so that equivalent selectors compare equal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIELD_OPERATORS = ("In", "NotIn")
 def label_selector(
     selector: api_types.LabelSelector | None, own: Iterable[Requirement], where: str
 ) -> tuple[Requirement, ...] | None:
-    """A label selector, with what the pod's own labels add to it. None (no selector) selects nothing."""
+    """A label selector, with requirements from the pod's own labels. None (no selector) selects nothing."""
     if selector is None:
         return None
     found = {Requirement(key, "In", (value,)) for key, value in selector.match_labels.items()}
@@ -31,12 +31,12 @@ def label_selector(
 
 
 def own_labels(keys: Iterable[str], operator: str, labels: Mapping[str, str]) -> list[Requirement]:
-    """Requirements to share (In), or not to share (NotIn), a pod's own labels; those it lacks say nothing."""
+    """Requirements to share (In), or not to share (NotIn), a pod's own labels; missing labels add none."""
     return [Requirement(key, operator, (labels[key],)) for key in keys if key in labels]
 
 
 def node_term(term: api_types.NodeSelectorTerm, where: str, weight: int = 0) -> NodeTerm | None:
-    """A node selector term. None if it says nothing: then it matches no node."""
+    """A node selector term; None if it is empty, because that matches no node."""
     for i, requirement in enumerate(term.match_fields):
         one_of(requirement.key, ("metadata.name",), f"{where}.matchFields[{i}].key")
     labels = _requirements(term.match_expressions, NODE_OPERATORS, f"{where}.matchExpressions")
@@ -55,12 +55,12 @@ def _requirement(requirement: api_types.Requirement, operators: tuple[str, ...],
     values = tuple(sorted(set(requirement.values)))
     match operator:
         case "In" | "NotIn":
-            fault = "" if values else "is compared with nothing; list at least one value"
+            fault = "" if values else "needs at least one value"
         case "Exists" | "DoesNotExist":
-            fault = "looks at the key alone; leave the values out, or use In" if values else ""
+            fault = "takes no values; remove them, or use In" if values else ""
         case _:
             whole = len(values) == 1 and values[0].isascii() and values[0].removeprefix("-").isdecimal()
-            fault = "" if whole else "compares with one whole number; write for example ['8']"
+            fault = "" if whole else "needs exactly one integer, such as ['8']"
     if fault:
         raise FieldError(f"{where}.values", f"operator {operator} {fault}")
     return Requirement(requirement.key, operator, values)

@@ -31,8 +31,9 @@ class DurationError(ValueError):
 def microseconds_of(text: str) -> int:
     """Parse a duration of at least one microsecond."""
     if len(text) > 100 or _WHOLE.fullmatch(text) is None:
-        raise DurationError(f"{text[:60]!r} is no length of time; write for example 90s, 1h30m or 2d")
+        raise DurationError(f"Invalid value: {text[:60]!r}: must be a duration such as 90s, 1h30m or 2d")
     length = int(sum((Fraction(number) * _UNITS[unit] for number, unit in _PART.findall(text)), Fraction()))
     if not 0 < length <= _LONGEST:
-        raise DurationError(f"{text!r} is {'too long' if length else 'no time at all'}; write for example 90s or 1h30m")
+        bound = "of at most 292 years" if length else "greater than 0"
+        raise DurationError(f"Invalid value: {text!r}: must be a duration {bound}, such as 90s or 1h30m")
     return length

@@ -94,12 +94,13 @@ class Excess:
             whose = f"queue '{self.queue}'" if self.path != (ROOT,) else "the cluster"
             offer = self.offer.value if self.path != (ROOT,) else "allocatable"
             return (
-                f"the queues below {'/'.join(self.path)!r} would have {self.want.value} {amount} together, "
+                f"the children of queue {'/'.join(self.path)!r} have {self.want.value} {amount} in total, "
                 f"more than the {offer} {most} of {whose}"
             )
-        whose = f"its {self.offer.value} {most}" if self.above is None else f"the {most} of '{self.above}' above it"
+        whose = f"its {self.offer.value} {most}" if self.above is None else f"the {most} of its ancestor '{self.above}'"
         return (
-            f"queue '{self.queue}' has {self.want.value} {amount}, more than {whose}; raise the one or lower the other"
+            f"queue '{self.queue}' has {self.want.value} {amount}, more than {whose}; lower the first or "
+            "raise the second"
         )
 
 

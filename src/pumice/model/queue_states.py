@@ -36,7 +36,7 @@ def state_after_command(state: QueueState, command: str, *, busy: bool) -> Queue
             return state if state in _CLOSED else QueueState.PAUSED
         case "ResumeQueue":
             return QueueState.OPEN if state is QueueState.PAUSED else state
-    raise ValueError(f"{command!r} is no command for a queue; it is one of {', '.join(COMMANDS)}")
+    raise ValueError(f"Unsupported value: {command!r}: supported values: {', '.join(COMMANDS)}")
 
 
 def state_when_idle(state: QueueState, *, busy: bool) -> QueueState:

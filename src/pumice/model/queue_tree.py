@@ -69,12 +69,18 @@ def parse_path(path: str, weights: str | None, own_weight: int) -> tuple[Path, t
     """The segments of a hierarchy annotation and the weight of each, ``root`` first."""
     segments = path.strip("/").split("/")
     if len(segments) > MOST_LEVELS:
-        raise HierarchyError(HIERARCHY, f"has {len(segments)} levels; at most {MOST_LEVELS} are supported")
+        raise HierarchyError(
+            HIERARCHY, f"Too deep: the path has {len(segments)} levels; at most {MOST_LEVELS} are supported"
+        )
     for segment in segments:
         if not segment.strip():
-            raise HierarchyError(HIERARCHY, f"{path!r} has an empty segment; write for example root/eng/prod")
+            raise HierarchyError(
+                HIERARCHY, f"Invalid value: {path!r}: has an empty segment; must be a path such as root/eng/prod"
+            )
         if not segment.isprintable():
-            message = f"the segment {segment!r} contains control characters; write for example root/eng/prod"
+            message = (
+                f"Invalid value: {segment!r}: may not contain control characters; must be a path such as root/eng/prod"
+            )
             raise HierarchyError(HIERARCHY, message)
     if weights is None:
         numbers = [Fraction(1)] * (len(segments) - 1) + [Fraction(own_weight)]
@@ -83,8 +89,10 @@ def parse_path(path: str, weights: str | None, own_weight: int) -> tuple[Path, t
         if len(numbers) != len(segments):
             raise HierarchyError(
                 HIERARCHY_WEIGHTS,
-                f"{weights!r} has {len(numbers)} weights for the {len(segments)} levels of {path!r}; "
-                "write one weight a level, for example 1/2/8",
+                (
+                    f"Invalid value: {weights!r}: has {len(numbers)} weights for the {len(segments)} levels "
+                    f"of {path!r}; must have one weight per level, such as 1/2/8"
+                ),
             )
     if segments[0] != ROOT:
         segments.insert(0, ROOT)
@@ -98,7 +106,7 @@ def _weight(text: str, whole: str) -> Fraction:
     if weight <= 0:
         raise HierarchyError(
             HIERARCHY_WEIGHTS,
-            f"{text!r} in {whole!r} is not a weight; write a number above 0, for example 2 or 0.5",
+            f"Invalid value: {text!r} in {whole!r}: must be a number greater than 0, such as 2 or 0.5",
         )
     return weight
 
@@ -155,19 +163,27 @@ def _place_by_path(layout: QueueTree, queue: Queue, queues: Mapping[str, Queue])
         return _refuse(layout, queue, error.field, str(error))
     written = "/".join(path)
     if len(path) == 1:
-        return _refuse(layout, queue, where, "'root' stands for the cluster; write a path below it, for example root/a")
+        return _refuse(
+            layout,
+            queue,
+            where,
+            "Invalid value: 'root': stands for the cluster; must be a path below it, such as root/a",
+        )
     if queue.parent not in (None, ROOT) and layout.path_of[str(queue.parent)] != path[:-1]:
-        message = f"{queue.parent!r} and the path {written!r} disagree; leave one of them out"
+        message = f"Invalid value: {queue.parent!r}: contradicts the path {written!r}; remove one of them"
         return _refuse(layout, queue, "spec.parent", message)
     for depth in range(2, len(path)):
         above = layout.placements.get(path[:depth])
         if above is not None and above.queue is not None and queues[above.queue].path is not None:
-            message = f"{'/'.join(path[:depth])!r} is the queue '{above.queue}', given by a path, so it takes no queues"
+            message = (
+                f"Forbidden: {'/'.join(path[:depth])!r} is queue '{above.queue}', which is defined by a "
+                "path and therefore has no children"
+            )
             return _refuse(layout, queue, where, message)
     taken = layout.placements.get(path)
     if taken is not None:
-        by = f"is the queue '{taken.queue}'" if taken.queue else "has queues below it"
-        return _refuse(layout, queue, where, f"{written!r} {by} already; choose another path")
+        by = f"is already queue '{taken.queue}'" if taken.queue else "already has queues below it"
+        return _refuse(layout, queue, where, f"Duplicate value: {written!r} {by}; choose another path")
     for depth in range(2, len(path)):
         layout.placements.setdefault(path[:depth], QueuePlacement(path[:depth], Fraction(1), None, queue.created))
     layout.placements[path] = QueuePlacement(path, weights[-1], queue.name, queue.created)
@@ -179,7 +195,9 @@ def _place_by_parent(layout: QueueTree, queue: Queue) -> None:
     path = (*layout.path_of[queue.parent or ROOT], queue.name)
     place = layout.placements.setdefault(path, QueuePlacement(path))
     if place.queue is not None:
-        return _refuse(layout, queue, "spec.parent", f"{'/'.join(path)!r} is the queue '{place.queue}' already")
+        return _refuse(
+            layout, queue, "spec.parent", f"Duplicate value: {'/'.join(path)!r} is already queue '{place.queue}'"
+        )
     place.queue, place.weight, place.created = queue.name, Fraction(queue.weight), queue.created
     layout.path_of[queue.name] = path
     return None
@@ -188,11 +206,14 @@ def _place_by_parent(layout: QueueTree, queue: Queue) -> None:
 def _refuse_orphan(layout: QueueTree, queue: Queue, circle: str, queues: Mapping[str, Queue]) -> None:
     """Refuse a queue whose parent was never placed, perhaps because the parent is in a cycle."""
     if circle:
-        message = f"goes round in a circle: {circle}"
+        message = f"Invalid value: parents form a cycle: {circle}"
     elif queue.parent in queues:
-        message = f"the queue {queue.parent!r} is refused itself; see there, or use another parent"
+        message = (
+            f"Invalid value: {queue.parent!r}: that queue has no valid place in the tree itself; correct "
+            "it, or use another parent"
+        )
     else:
-        message = f"there is no queue {queue.parent!r}; create it first or use 'root'"
+        message = f"Not found: {queue.parent!r}: create that queue first, or use 'root'"
     _refuse(layout, queue, "spec.parent", message)
 
 
@@ -218,8 +239,11 @@ def _weigh_inner_nodes(layout: QueueTree, queues: Iterable[Queue]) -> None:
         place = layout.placements[path]
         if place.weight != weight:
             by = deciders.get(path)
-            because = f"written later by queue '{by}'" if by else f"the spec.weight of queue '{place.queue}'"
-            message = f"gives {'/'.join(path)!r} the weight {weight}, but {place.weight}, {because}, is in force"
+            because = f"set later by queue '{by}'" if by else f"spec.weight of queue '{place.queue}'"
+            message = (
+                f"weight {weight} for {'/'.join(path)!r} has no effect: the weight in force is "
+                f"{place.weight} ({because})"
+            )
             _refuse(layout, queue, f"metadata.annotations[{HIERARCHY_WEIGHTS}]", message, refused=False)
 
 

@@ -13,13 +13,13 @@ from typing import Final
 
 from pumice.model.specs import Queue
 
-_NO_SIBLINGS = "'root' stands for the cluster and has no siblings"
-_CLUSTER = "'root' has what the nodes of the cluster have"
-_NO_JOBS = "'root' takes no jobs itself"
+_NO_SIBLINGS = "queue 'root' stands for the cluster and has no siblings"
+_CLUSTER = "the amounts of queue 'root' are those of the cluster's nodes"
+_NO_JOBS = "queue 'root' accepts no jobs"
 _NO_EFFECT: Final = {
     "weight": ("spec.weight", _NO_SIBLINGS),
     "priority": ("spec.priority", _NO_SIBLINGS),
-    "reclaimable": ("spec.reclaimable", _NO_SIBLINGS + " that could take anything back from it"),
+    "reclaimable": ("spec.reclaimable", _NO_SIBLINGS + " that could reclaim from it"),
     "capability": ("spec.capability", _CLUSTER),
     "deserved": ("spec.deserved", _CLUSTER),
     "guarantee": ("spec.guarantee", _CLUSTER),
@@ -35,4 +35,4 @@ def fields_without_effect(root: Queue, before: Queue | None = None) -> Iterator[
     for name, (field, why) in _NO_EFFECT.items():
         value = getattr(root, name)
         if value != _DEFAULTS[name] and (before is None or value != getattr(before, name)):
-            yield field, f"has no effect: {why}; leave it out, and set it on a queue below"
+            yield field, f"Forbidden: has no effect: {why}; remove it, or set it on a queue below"

@@ -1,8 +1,8 @@
-"""``/metrics``, ``/healthz`` and ``/readyz`` of a process that works in a loop.
+"""``/metrics``, ``/healthz`` and ``/readyz`` of a process that works in an event loop.
 
-They are served by a thread with a loop of its own: whoever is stuck can't say so himself. ``/healthz`` and ``/readyz``
-only look. What ``/metrics`` says is collected by the loop that works, between two of its steps, where everything
-agrees, and is written out here.
+A thread with its own loop serves them, so that a process can report that its main loop is stuck. ``/healthz`` and
+``/readyz`` only read. The main loop collects ``/metrics`` between two of its steps, when all numbers are consistent;
+the thread formats them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pumice.observability.liveness import LoopHeartbeat
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-PATIENCE = 20.0
+SCRAPE_TIMEOUT = 20.0
 """Seconds that a scrape waits for the loop that works: a long cycle may be under way."""
 PORTS = 65_536
 
@@ -34,7 +34,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """What can be asked. The first two answer with what is wrong, if anything is; another thread asks them."""
+    """The probes of a process. The first two return an error, or nothing; they run in another thread."""
 
     alive: Callable[[], str]
     ready: Callable[[], str]
@@ -42,7 +42,7 @@ class Probes:
 
 
 class AddressError(ValueError):
-    """Something that is no address to listen at; the message says what would be one."""
+    """The text is not an address to listen on."""
 
 
 def parse_address(text: str) -> Address:
@@ -53,7 +53,9 @@ def parse_address(text: str) -> Address:
     elif ":" in host:
         port = ""  # an IPv6 address without brackets: where it ends is anybody's guess
     if not (colon and port.isascii() and port.isdecimal() and int(port) < PORTS):
-        raise AddressError(f"{text!r} is no address to listen at; write for example 127.0.0.1:8080, [::1]:8080 or :0")
+        raise AddressError(
+            f"Invalid value: {text!r}: must be an address to listen on, such as 127.0.0.1:8080, [::1]:8080 or :0"
+        )
     return host, int(port)
 
 
@@ -110,9 +112,9 @@ class Endpoints:
         assert self._probes.metrics is not None
         asked = asyncio.run_coroutine_threadsafe(_call(self._probes.metrics), self._working)
         try:
-            found = await asyncio.wait_for(asyncio.wrap_future(asked), PATIENCE)
+            found = await asyncio.wait_for(asyncio.wrap_future(asked), SCRAPE_TIMEOUT)
         except TimeoutError:
-            return _answer(f"a cycle has kept the answer waiting for {PATIENCE:.0f} s", 503)
+            return _answer(f"timed out after {SCRAPE_TIMEOUT:.0f} s: a cycle is running", 503)
         text = generate_latest(_Collected(found))
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 

@@ -37,9 +37,9 @@ class LoopHeartbeat:
             await asyncio.sleep(EVERY)
 
     def unhealthy_reason(self) -> str:
-        """What is wrong, if anything is."""
+        """The reason why the process is unhealthy; empty if it is healthy."""
         silence = self._clock() - self._last
-        return f"stuck: the loop has not come round for {silence:.0f} s" if silence > STUCK else ""
+        return f"stuck: the event loop has not run for {silence:.0f} s" if silence > STUCK else ""
 
 
 def unsynced_informers(informers: Iterable[Informer[Any]]) -> str:
@@ -49,5 +49,5 @@ def unsynced_informers(informers: Iterable[Informer[Any]]) -> str:
         if informer.last_error is not None:
             wrong.append(f"{informer.resource.name}: {informer.last_error}")
         elif not informer.synced.is_set():
-            wrong.append(f"{informer.resource.name}: not listed yet")
+            wrong.append(f"{informer.resource.name}: initial list not complete")
     return "\n".join(wrong)

@@ -1,4 +1,4 @@
-"""What scheduler, controllers and webhooks are asked: whether they are alive, whether they see, what they count."""
+"""Probes of scheduler, controllers and webhooks: liveness, readiness and metrics."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 def scheduler_probes(scheduler: Scheduler) -> Probes:
-    """What can be asked of a scheduler; it is measured from now on."""
+    """The probes of a scheduler; its cycles are measured from now on."""
     metrics = SchedulerMetrics(scheduler)
     return Probes(
-        alive=lambda: "" if scheduler.alive else f"stuck: no cycle has ended for more than {STALLED:.0f} s",
+        alive=lambda: "" if scheduler.alive else f"stuck: no cycle has completed for more than {STALLED:.0f} s",
         ready=lambda: unsynced_informers(scheduler.informers),
         metrics=metrics.collect,
     )
 
 
 def controller_probes(informers: Callable[[], Iterable[Informer[Document]]], metrics: JobMetrics) -> Probes:
-    """What can be asked of controllers that follow the cluster so."""
+    """The probes of controllers with these informers."""
     return Probes(alive=lambda: "", ready=lambda: unsynced_informers(informers()), metrics=metrics.collect)
 
 
 def webhook_probes(webhooks: Webhooks) -> Probes:
-    """What can be asked of webhooks. One that follows late still answers: better by what it knows than not at all."""
+    """The probes of webhooks. Webhooks with an outdated cache still answer: that is better than no answer."""
     return Probes(alive=lambda: "", ready=lambda: webhooks.unhealthy_reason, metrics=AdmissionMetrics(webhooks).collect)

@@ -34,22 +34,22 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MOST_BRAKES = 10_000
+MAX_BACKOFFS = 10_000
 WRITE_RATE = 2000
 """Default rate of bindings, and of evictions, per second; also the burst after an idle second."""
-UNSAID = LATER - {500}
+RETRIED_CODES = LATER - {500}
 """Errors after which the same call is retried. An internal error (500) is not among them: it may be permanent."""
-NOT_NOW = 429
+EVICTION_FORBIDDEN = 429
 """For evictions this is an answer: a disruption budget forbids the eviction."""
-WHY_ALONE = {
-    "mend": "because its gang could not be completed",
-    "relieve": "because the node holds more than it has",
+EVICTION_CAUSES = {
+    "repair-gangs": "because the rest of its gang could not start in time",
+    "relieve-nodes": "because the node is overcommitted",
 }
 """The reason in the Event of an eviction that has no preemptor."""
-OVER = {
-    "Halted": ("Resumed", "jobs may start here again"),
-    "DeservedClamped": ("DeservedFits", "what it deserves is what it says"),
-    "GuaranteesExceedCapacity": ("GuaranteesFit", "the cluster has what the queues are guaranteed again"),
+ENDED_CONDITIONS = {
+    "Halted": ("Resumed", "the scheduler starts jobs in this queue again"),
+    "DeservedClamped": ("DeservedFits", "the deserved amounts in spec.deserved are in force"),
+    "GuaranteesExceedCapacity": ("GuaranteesFit", "the cluster has enough capacity for all guarantees"),
 }
 """Reason and message with which a condition of a queue ends."""
 GROUP_VERSION = "scheduling.volcano.sh/v1beta1"
@@ -74,7 +74,7 @@ class Binder:
         self._tasks: set[asyncio.Task[None]] = set()
         self._statuses = StatusWriter(api)
         self._conditions = QueueConditions(api)
-        self._brakes: dict[str, Backoff] = {}  # by pod, after a rejected call
+        self._backoffs: dict[str, Backoff] = {}  # by pod, after a rejected call
         self.bound = 0
         self.evicted = 0
         self.failed = 0  # bindings and evictions
@@ -93,15 +93,15 @@ class Binder:
                     self._cache.assume_enqueued(job)
                     self.write_podgroup_status(job, {"phase": "Inqueue"})
                 case Condition():
-                    self._say_condition(decision)
+                    self._set_podgroup_condition(decision)
                 case QueueCondition():
-                    self._say_of_queue(decision)
+                    self._set_queue_condition(decision)
                 case Pipeline():
                     pass  # the task waits; its binding follows
 
-    def _say_of_queue(self, decision: QueueCondition) -> None:
+    def _set_queue_condition(self, decision: QueueCondition) -> None:
         subject = Subject(GROUP_VERSION, "Queue", decision.queue)
-        kind, over = decision.type, OVER[decision.type]
+        kind, over = decision.type, ENDED_CONDITIONS[decision.type]
         self._conditions.say(decision.queue, kind, kind if decision.message else over[0], decision.message or over[1])
         if decision.message:
             self._recorder.record(subject, kind, decision.message, kind="Warning")
@@ -110,7 +110,7 @@ class Binder:
 
     async def retire_conditions(self, holds: Callable[[str, str], bool]) -> None:
         """After a start: end conditions of queues that an earlier scheduler left and that no longer hold."""
-        await self._conditions.retire(OVER, holds)
+        await self._conditions.retire(ENDED_CONDITIONS, holds)
 
     @property
     def in_flight(self) -> int:
@@ -133,15 +133,15 @@ class Binder:
 
     async def _bind(self, key: str, node: str, assumed: Assumption) -> None:
         namespace, name = key.split("/")
-        self.retried += key in self._brakes
+        self.retried += key in self._backoffs
         try:
             await self._retry_until_answered(key, lambda: self._call_bind(namespace, name, node, assumed.uid))
         except Exception as error:  # whatever it was: the engine must not consider the pod bound for ever
             if not await self._retry_until_answered(key, lambda: self._is_bound_to(namespace, name, node, assumed.uid)):
-                await self._report_rejected(key, assumed, f"cannot be bound to {node}", error)
+                await self._report_rejected(key, assumed, f"bind to {node}", error)
                 return
         self.bound += 1
-        self._brakes.pop(key, None)
+        self._backoffs.pop(key, None)
         subject = Subject("v1", "Pod", name, namespace, assumed.uid)
         self._recorder.record(subject, "Scheduled", f"Successfully assigned {key} to {node}")
 
@@ -160,7 +160,7 @@ class Binder:
         return bool(pod["metadata"]["uid"] == uid and pod["spec"].get("nodeName") == node)
 
     async def _retry_until_answered(
-        self, key: str, ask: Callable[[], Awaitable[T]], unsaid: Container[int] = UNSAID
+        self, key: str, ask: Callable[[], Awaitable[T]], retried_codes: Container[int] = RETRIED_CODES
     ) -> T:
         """Call the API until it answers. Without an answer the outcome is unknown, so the same call is repeated."""
         backoff = Backoff()
@@ -168,10 +168,10 @@ class Binder:
             try:
                 return await ask()
             except (UnreachableError, ApiError) as error:
-                if isinstance(error, ApiError) and error.code not in unsaid:
+                if isinstance(error, ApiError) and error.code not in retried_codes:
                     raise
                 pause = backoff.next(retry_after_seconds(error))
-                log.info("pod %s: %s; again in %.1f s", key, error, pause)
+                log.info('API call failed, retrying: pod=%s error="%s" retryAfter=%.1fs', key, error, pause)
             await asyncio.sleep(pause)
 
     async def _evict(self, decision: Evict, assumed: Assumption) -> None:
@@ -181,15 +181,17 @@ class Binder:
         await self._statuses.wait_written(POD_GROUPS.name, decision.job)
         try:
             ask = partial(self._call_evict, namespace, name, assumed.uid)
-            await self._retry_until_answered(decision.task, ask, UNSAID - {NOT_NOW})
+            await self._retry_until_answered(decision.task, ask, RETRIED_CODES - {EVICTION_FORBIDDEN})
         except Exception as error:
             if not (isinstance(error, ApiError) and error.not_found):
-                await self._report_rejected(decision.task, assumed, "cannot be evicted", error)
+                await self._report_rejected(decision.task, assumed, "evict", error)
         else:
             self.evicted += 1
             subject = Subject("v1", "Pod", name, namespace, assumed.uid)
-            why = f"to make room for {decision.taker}" if decision.taker else WHY_ALONE[decision.action]
-            words = f"evicted from {decision.node} {why} ({decision.action})"
+            why = (
+                f"to make room for job {decision.preemptor}" if decision.preemptor else EVICTION_CAUSES[decision.action]
+            )
+            words = f"Evicted from node {decision.node} {why} (action {decision.action})"
             self._recorder.record(subject, "Evict", words, kind="Warning")
 
     async def _call_evict(self, namespace: str, name: str, uid: str) -> None:
@@ -200,18 +202,18 @@ class Binder:
         """Report a rejected call to the engine after a backoff. Until then the engine assumes success."""
         self.failed += 1
         self.failed_binds += bool(assumed.node)
-        log.warning("pod %s %s: %s", key, what, error)
-        if len(self._brakes) > MOST_BRAKES:
-            self._brakes.clear()  # most of these pods are long gone
-        await asyncio.sleep(self._brakes.setdefault(key, Backoff()).next())
+        log.warning('The API rejected a call: pod=%s call="%s" error="%s"', key, what, error)
+        if len(self._backoffs) > MAX_BACKOFFS:
+            self._backoffs.clear()  # most of these pods are long gone
+        await asyncio.sleep(self._backoffs.setdefault(key, Backoff()).next())
         events = self._cache.failed(key, assumed)
         if not events:
-            self._brakes.pop(key, None)  # the cluster has shown the outcome
+            self._backoffs.pop(key, None)  # the cluster has shown the outcome
         self._report(events)
 
     # ---- podgroups ----------------------------------------------------------------------------------------
 
-    def _say_condition(self, decision: Condition) -> None:
+    def _set_podgroup_condition(self, decision: Condition) -> None:
         now = stamp(time.time())
         condition = {
             "type": decision.type,

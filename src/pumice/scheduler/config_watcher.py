@@ -45,7 +45,7 @@ class ConfigWatcher:
         except (ConfigError, OSError) as error:
             if str(error) != self.problem:
                 self.problem = str(error)
-                self._say(f"{error}; the configuration in force stays")
+                self._say(f"{error}; the previous configuration stays in force")
             return None
         self._text, self.problem = text, ""
         return config
@@ -54,7 +54,7 @@ class ConfigWatcher:
         try:
             return self.path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            raise ConfigError(str(self.path), 1, f"no UTF-8 text: {error.reason} at byte {error.start}") from None
+            raise ConfigError(str(self.path), 1, f"not valid UTF-8: {error.reason} at byte {error.start}") from None
 
     def check_now(self) -> None:
         """Check immediately."""
@@ -68,5 +68,5 @@ class ConfigWatcher:
             self._woken.clear()
             if (config := self.read_if_changed()) is not None:
                 for note in config.notes:
-                    self._say(f"note: {config.source}: {note}")
+                    self._say(f"warning: {config.source}: {note}")
                 take(config)

@@ -77,7 +77,7 @@ class Scheduler:
         config: SchedulerConfig,
         *,
         now: Callable[[], float] | None = None,
-        brakes: PreemptionCooldown = NO_COOLDOWN,
+        cooldown: PreemptionCooldown = NO_COOLDOWN,
         config_file: ConfigWatcher | None = None,
         decision_log: DecisionLog | None = None,
         schedulers: Collection[str] = SCHEDULERS,
@@ -86,13 +86,15 @@ class Scheduler:
         self._now = now if now is not None else SlewedClock()
         self._feed = ChangeQueue()
         self._registry = Registry()
-        self.engine = Engine(config, plugin_factories(config), self._registry, brakes)
+        self.engine = Engine(config, plugin_factories(config), self._registry, cooldown)
         self.config = config  # in force
         self.config_refused = ""  # why the latest configuration was rejected; empty: it was not
         self._wanted: SchedulerConfig | None = None  # to be in force from the next cycle on
         self._config_file = config_file
         self.decision_log = decision_log
-        self.cache = ClusterCache(self._registry, lambda error: log.warning("%s", error), schedulers)
+        self.cache = ClusterCache(
+            self._registry, lambda error: log.warning('Failed to decode an object: error="%s"', error), schedulers
+        )
         self._recorder = EventRecorder(api, "pumice")
         self.binder = Binder(api, self.cache, self._recorder, self._report_failures, write_rate)
         self._phases = PodGroupStatusUpdater(self.binder)
@@ -222,14 +224,14 @@ class Scheduler:
         if wanted is None and recorded is None:
             return
         before, config = self.engine, wanted or self.config
-        inherited = snapshot_engine(before)
+        snapshot = snapshot_engine(before)
         try:
-            engine = restore_engine(inherited, config, plugin_factories(config), self._registry, before.cooldown)
+            engine = restore_engine(snapshot, config, plugin_factories(config), self._registry, before.cooldown)
         except Exception as error:  # a plugin may raise anything; it must not stop the scheduler
             what = f"{config.source}: {type(error).__name__}: {error}"
             if wanted is not None:
                 self.config_refused = what
-                log.error("%s; the configuration in force stays", what)
+                log.error('Rejected the new configuration, the previous one stays in force: error="%s"', what)
             elif recorded is not None:
                 recorded.stop(error)
             return
@@ -237,9 +239,9 @@ class Scheduler:
         if wanted is not None:
             self.config, self.config_refused = wanted, ""
             self._queues.announce(wanted, self._schedulers)
-            log.warning("%s: in force from now on", config.source)
+            log.warning("Loaded the configuration: source=%s", config.source)
         if self.decision_log is not None:
-            self.decision_log.begin(config, engine.cooldown, self._registry, self.cycles, inherited, now)
+            self.decision_log.begin(config, engine.cooldown, self._registry, self.cycles, snapshot, now)
 
     async def _wait_for_changes(self) -> None:
         """Wait for a change, and a moment longer to collect more."""

@@ -49,7 +49,7 @@ class QueueConditions:
         try:
             queues = (await self._api.list(QUEUES.raw)).items
         except (UnreachableError, ApiError) as error:
-            log.warning("conditions of queues: %s", error)
+            log.warning('Failed to list queues for their conditions: error="%s"', error)
             return
         for queue in queues:
             name = queue["metadata"]["name"]
@@ -71,7 +71,7 @@ class QueueConditions:
             except (UnreachableError, ApiError) as error:
                 if isinstance(error, ApiError) and (error.not_found or error.code in WRONG):
                     if not error.not_found:
-                        log.warning("queue %s: %s", queue, error)
+                        log.warning('Failed to update the conditions of a queue: queue=%s error="%s"', queue, error)
                     continue
                 self._waiting[queue] = {**news, **self._waiting.get(queue, {})}
                 await asyncio.sleep(backoff.next(retry_after_seconds(error)))

@@ -59,8 +59,14 @@ class SlewedClock:
         if (abs(apart) > LITTLE) is not self._warned:
             self._warned = not self._warned
             if not self._warned:
-                log.warning("the clocks agree again")
+                log.warning("The system clock and the scheduler's clock agree again")
             elif apart > 0:
-                log.warning("the machine's clock is %.0f s ahead; it counts if it stays so for %.0f s", apart, PROOF)
+                log.warning("The system clock jumped ahead: seconds=%.0f acceptedAfterSeconds=%.0f", apart, PROOF)
             else:
-                log.warning("the machine's clock was set back by %.0f s; time goes slower until they agree", -apart)
+                log.warning(
+                    (
+                        "The system clock was set back, so the scheduler's clock runs slower until they "
+                        "agree: seconds=%.0f"
+                    ),
+                    -apart,
+                )

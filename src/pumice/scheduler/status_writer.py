@@ -24,7 +24,7 @@ LATER = frozenset({408, 429, 500, 502, 503, 504})
 WRONG = frozenset({400, 405, 413, 415, 422})
 """Status codes that reject the write itself: the same would be rejected again."""
 
-PATIENCE = 5.0
+WRITE_TIMEOUT = 5.0
 """Seconds for which ``wait_written`` waits."""
 
 Status = dict[str, Any]
@@ -53,9 +53,9 @@ class StatusWriter:
             await asyncio.wait(set(self._writing.values()))
 
     async def wait_written(self, resource: str, key: str) -> None:
-        """Wait until the pending status of an object is written, for at most ``PATIENCE``."""
+        """Wait until the pending status of an object is written, for at most ``WRITE_TIMEOUT``."""
         if (writing := self._writing.get((resource, key))) is not None:
-            await asyncio.wait({writing}, timeout=PATIENCE)
+            await asyncio.wait({writing}, timeout=WRITE_TIMEOUT)
 
     async def _write(self, place: Place) -> None:
         backoff = Backoff()
@@ -68,7 +68,7 @@ class StatusWriter:
                 await self._again(place, waiting, backoff, error)
             except ApiError as error:
                 if not (error.not_found or error.code in LATER or warned):
-                    log.warning("%s %s: %s", *place, error)
+                    log.warning('The API rejected a status update: resource=%s object=%s error="%s"', *place, error)
                     warned = True
                 if not (error.not_found or error.code in WRONG):
                     await self._again(place, waiting, backoff, error)
@@ -88,5 +88,7 @@ class StatusWriter:
         meant, newer = self._waiting.get(place, (uid, {}))
         self._waiting[place] = meant, {**status, **newer} if meant == uid else newer
         pause = backoff.next(retry_after_seconds(error))
-        log.info("%s %s: %s; again in %.1f s", *place, error, pause)
+        log.info(
+            'Status update failed, retrying: resource=%s object=%s error="%s" retryAfter=%.1fs', *place, error, pause
+        )
         await asyncio.sleep(pause)

@@ -1,14 +1,12 @@
 """The engine on a simulated cluster, in virtual time.
 
-A scenario is ordinary Kubernetes objects, plus what happens in which cycle and what must come out::
+A scenario is a set of Kubernetes objects, with events in some cycles and expected results::
 
-    files ──► scenario ──► loading ──► judging ──► simulation ──► report, overview
-              (Scenario)   (objects)   admission   cluster        expect ──► differences
-                                                   events, churn
+    manifest_files ──► scenario ──► scenario_loader ──► manifest_admission ──► simulation ──► run_report, run_overview
+                       (Scenario)   (object_set)        simulated_admission    scenario_events      expectations
+                                                                               task_churn
 
-It is read through ``kube``, judged by the rules of ``admission`` and fed to the engine as events; what the engine
-decides is carried out at once: a bound task runs. No scheduling code and no rules live here, so that what a simulation
-shows is what a cluster would do.
-
-Imports every package below: scenarios name objects of the model and figures of the share tree.
+``pumice.kube`` decodes the objects, the rules of ``pumice.admission`` check them, and the engine gets them as events.
+The simulated cluster executes decisions at once: a bound task runs. This package contains no scheduling code and no
+admission rules, so a simulation shows what a cluster would do.
 """

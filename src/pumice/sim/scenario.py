@@ -1,7 +1,6 @@
-"""The Scenario object: how long to run, what happens on the way, and what must come out.
+"""The Scenario object: the length of a run, its events and its expected results.
 
-It is our own kind, so nobody else reads it and nothing in it is there for somebody else: a field that is not
-known is an error, with the closest one that is.
+Only Pumice reads this kind, so an unknown field is an error, which names the closest known field.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pumice.input_errors import BadInput, Problem, did_you_mean
 from pumice.kube.decode.struct_decode import one_of, read
 from pumice.model.queue_states import COMMANDS
 from pumice.model.specs import JobPhase
-from pumice.sim.files import SCENARIO, STDIN, Manifest
+from pumice.sim.manifest_files import SCENARIO, STDIN, Manifest
 
 API_VERSION = "pumice.dev/v1"
 
@@ -32,14 +31,14 @@ Number = Annotated[float, Meta(ge=0)]
 Quantities = dict[str, Any]
 
 
-class Part(Struct, rename="camel", frozen=True):
+class ScenarioStruct(Struct, rename="camel", frozen=True):
     """A part of the object; names on the wire are camelCase."""
 
 
 # ---- what happens ------------------------------------------------------------------------------------------
 
 
-class Finish(Part, frozen=True):
+class FinishEvent(ScenarioStruct, frozen=True):
     """Tasks that end well: so many of a job, the longest running first, or these pods."""
 
     job: str | None = None
@@ -47,33 +46,33 @@ class Finish(Part, frozen=True):
     pods: tuple[str, ...] = ()
 
 
-class Delete(Part, frozen=True):
-    """An object that goes, with what belongs to it."""
+class DeleteEvent(ScenarioStruct, frozen=True):
+    """Delete an object with its dependents."""
 
     kind: str
     name: str
     namespace: str = "default"
 
 
-class Command(Part, frozen=True):
-    """What the Command object asks of a queue."""
+class CommandEvent(ScenarioStruct, frozen=True):
+    """The action of a Command object for a queue."""
 
     queue: str
     action: str
 
 
-class Event(Part, frozen=True):
-    """One thing that happens before the named cycle. Exactly one of the others is given."""
+class ScenarioEvent(ScenarioStruct, frozen=True):
+    """An event before a cycle. Exactly one of the other fields is set."""
 
     cycle: Cycles
-    finish: Finish | None = None
+    finish: FinishEvent | None = None
     apply: dict[str, Any] | None = None
-    delete: Delete | None = None
-    command: Command | None = None
+    delete: DeleteEvent | None = None
+    command: CommandEvent | None = None
     config: str | None = None
 
 
-class Churn(Part, frozen=True):
+class ChurnSpec(ScenarioStruct, frozen=True):
     """Tasks that end at random, one a cycle, each replaced by an equal one that waits."""
 
     seed: int
@@ -83,7 +82,7 @@ class Churn(Part, frozen=True):
 # ---- what must come out ------------------------------------------------------------------------------------
 
 
-class ExpectedJob(Part, frozen=True):
+class ExpectedJob(ScenarioStruct, frozen=True):
     """Figures of a job."""
 
     running: Number | None = None
@@ -92,7 +91,7 @@ class ExpectedJob(Part, frozen=True):
     phase: str | None = None
 
 
-class ExpectedQueue(Part, frozen=True):
+class ExpectedQueue(ScenarioStruct, frozen=True):
     """Figures of a node of the tree."""
 
     allocated: Quantities = {}
@@ -100,22 +99,22 @@ class ExpectedQueue(Part, frozen=True):
     entitled: Quantities = {}
 
 
-class ExpectedError(Part, frozen=True):
-    """An object that must be refused, and what the message must say."""
+class ExpectedError(ScenarioStruct, frozen=True):
+    """An object that must be refused, and a part of the message."""
 
     object: str
     contains: str = ""
 
 
-class Tolerance(Part, frozen=True):
+class Tolerance(ScenarioStruct, frozen=True):
     """By how much figures may differ."""
 
     share: Number = 1e-6
     tasks: Number = 0
 
 
-class Expect(Part, frozen=True):
-    """What is compared; what is not given is not."""
+class Expect(ScenarioStruct, frozen=True):
+    """The expected results. Fields that are not set are not compared."""
 
     jobs: dict[str, ExpectedJob] = {}
     queues: dict[str, ExpectedQueue] = {}
@@ -129,7 +128,7 @@ class Expect(Part, frozen=True):
 # ---- the object --------------------------------------------------------------------------------------------
 
 
-class Spec(Part, frozen=True):
+class ScenarioSpec(ScenarioStruct, frozen=True):
     """All of it."""
 
     config: str | None = None
@@ -137,56 +136,56 @@ class Spec(Part, frozen=True):
     cycles: Cycles | None = None
     cycle_seconds: Annotated[float, Meta(gt=0)] = 1.0
     termination_cycles: Count = 0
-    events: tuple[Event, ...] = ()
-    churn: Churn | None = None
+    events: tuple[ScenarioEvent, ...] = ()
+    churn: ChurnSpec | None = None
     expect: Expect | None = None
 
 
-class Metadata(Part, frozen=True):
+class ScenarioMetadata(ScenarioStruct, frozen=True):
     """Its name."""
 
     name: str
 
 
-class Document(Part, frozen=True):
+class ScenarioObject(ScenarioStruct, frozen=True):
     """The object as a whole."""
 
     api_version: str
     kind: str
-    metadata: Metadata
-    spec: Spec = Spec()
+    metadata: ScenarioMetadata
+    spec: ScenarioSpec = ScenarioSpec()
 
 
 class Scenario(Struct, frozen=True):
-    """A scenario that was read: its object (or what stands for one), its configuration, all other objects."""
+    """A decoded scenario: its spec, its configuration and all other objects."""
 
     name: str
     file: str
-    spec: Spec
+    spec: ScenarioSpec
     config: SchedulerConfig
     manifests: tuple[Manifest, ...] = field(default=())
 
     @property
     def object(self) -> str:
-        """How errors call it."""
+        """The name of the scenario in errors."""
         return f"Scenario/{self.name}"
 
     @property
     def expects_refusals(self) -> bool:
-        """Whether objects are meant to be refused, so that one is no reason not to run."""
+        """Whether the scenario expects refused objects, so that a refusal does not prevent the run."""
         return self.spec.expect is not None and bool(self.spec.expect.errors)
 
 
 def read_scenario(manifests: list[Manifest], path: str) -> Scenario:
-    """The scenario that these objects are; raises BadInput. Without a Scenario object it goes by its path."""
+    """Decode a scenario; raises BadInput. Without a Scenario object, the path is its name."""
     own = [manifest for manifest in manifests if manifest.kind == SCENARIO]
     others = tuple(manifest for manifest in manifests if manifest.kind != SCENARIO)
     if len(own) > 1:
-        message = f"there is one in {own[0].file} already, and these files are one scenario; keep one of the two"
+        message = f"{own[0].file} already contains a Scenario, and these files are one scenario; keep one of the two"
         raise BadInput([Problem(m.file, _name(m), "", message) for m in own[1:]])
     if not own:
         name = "standard input" if path == STDIN else Path(path).stem
-        return Scenario(name, path, Spec(), default_config(), others)
+        return Scenario(name, path, ScenarioSpec(), default_config(), others)
     manifest = own[0]
     document = _decode(manifest)
     try:
@@ -202,7 +201,7 @@ def _name(manifest: Manifest) -> str:
     return f"Scenario/{name or '?'}"
 
 
-def _configuration(spec: Spec, file: str) -> SchedulerConfig:
+def _configuration(spec: ScenarioSpec, file: str) -> SchedulerConfig:
     if spec.config_file is None:
         if spec.config is None:
             return default_config()
@@ -211,7 +210,7 @@ def _configuration(spec: Spec, file: str) -> SchedulerConfig:
         except ConfigError as error:
             raise FieldError("spec.config", f"line {error.line}: {error.message}") from None
     if spec.config is not None:
-        raise FieldError("spec.configFile", "there is spec.config as well; keep one of the two")
+        raise FieldError("spec.configFile", "spec.config is set as well; keep one of the two")
     path = Path(file).parent / spec.config_file
     try:
         return read_config(path.read_text(encoding="utf-8"), str(path))
@@ -225,11 +224,11 @@ def _configuration(spec: Spec, file: str) -> SchedulerConfig:
 # ---- reading and checking ----------------------------------------------------------------------------------
 
 
-def _decode(manifest: Manifest) -> Document:
-    problems = list(_unknown(manifest.document, Document, ""))
+def _decode(manifest: Manifest) -> ScenarioObject:
+    problems = list(_unknown_fields(manifest.document, ScenarioObject, ""))
     if not problems:
         try:
-            document = read(manifest.document, Document)
+            document = read(manifest.document, ScenarioObject)
             problems = list(_contradictions(document))
         except FieldError as error:
             problems = [error]
@@ -239,41 +238,41 @@ def _decode(manifest: Manifest) -> Document:
     return document
 
 
-def _unknown(value: object, kind: Any, where: str) -> Iterator[FieldError]:
+def _unknown_fields(value: object, kind: Any, where: str) -> Iterator[FieldError]:
     """Fields that the types of this module do not have, anywhere below."""
     arguments = get_args(kind)
-    if isinstance(kind, type) and issubclass(kind, Part) and isinstance(value, Mapping):
+    if isinstance(kind, type) and issubclass(kind, ScenarioStruct) and isinstance(value, Mapping):
         types = {known.encode_name: known.type for known in fields(kind)}
         for name, part in value.items():
             inside = f"{where}.{name}" if where else str(name)
             if name in types:
-                yield from _unknown(part, types[name], inside)
+                yield from _unknown_fields(part, types[name], inside)
             elif not (where == "metadata" and name in ("annotations", "labels", "namespace")):
                 hint = did_you_mean(str(name), types) or f"; the fields are {', '.join(types)}"
                 yield FieldError(inside, f"unknown field{hint}")
     elif get_origin(kind) is dict and isinstance(value, Mapping):
         for name, part in value.items():
-            yield from _unknown(part, arguments[1], f"{where}.{name}")
+            yield from _unknown_fields(part, arguments[1], f"{where}.{name}")
     elif get_origin(kind) is tuple and isinstance(value, list):
         for i, part in enumerate(value):
-            yield from _unknown(part, arguments[0], f"{where}[{i}]")
+            yield from _unknown_fields(part, arguments[0], f"{where}[{i}]")
     else:
         for alternative in arguments:  # of X | None
-            yield from _unknown(value, alternative, where)
+            yield from _unknown_fields(value, alternative, where)
 
 
-def _contradictions(document: Document) -> Iterator[FieldError]:
-    """Everything else that can't be meant."""
+def _contradictions(document: ScenarioObject) -> Iterator[FieldError]:
+    """Errors that the types do not exclude."""
     spec = document.spec
     if document.api_version != API_VERSION:
-        yield FieldError("apiVersion", f"{document.api_version!r} is not known; write {API_VERSION}")
+        yield FieldError("apiVersion", f"{document.api_version!r} is not supported; must be {API_VERSION}")
     for i, event in enumerate(spec.events):
-        yield from _event(event, f"spec.events[{i}]", spec)
+        yield from _event_errors(event, f"spec.events[{i}]", spec)
     expect = spec.expect or Expect()
     for name, job in expect.jobs.items():
         where = f"spec.expect.jobs.{name}"
         if "/" not in name:
-            yield FieldError(where, f"a job is named with its namespace; write default/{name}")
+            yield FieldError(where, f"must be NAMESPACE/NAME, for example default/{name}")
         yield from _amounts(job.allocated, f"{where}.allocated")
         if job.phase is not None:
             try:
@@ -293,22 +292,22 @@ def _amounts(quantities: Quantities, where: str) -> Iterator[FieldError]:
         yield FieldError(field, message)
 
 
-KINDS = ("finish", "apply", "delete", "command", "config")
+EVENT_KINDS = ("finish", "apply", "delete", "command", "config")
 
 
-def _event(event: Event, where: str, spec: Spec) -> Iterator[FieldError]:
-    given = [kind for kind in KINDS if getattr(event, kind) is not None]
+def _event_errors(event: ScenarioEvent, where: str, spec: ScenarioSpec) -> Iterator[FieldError]:
+    given = [kind for kind in EVENT_KINDS if getattr(event, kind) is not None]
     if len(given) != 1:
-        what = "nothing happens in it" if not given else f"it has {' and '.join(given)}"
-        yield FieldError(where, f"{what}; an event has one of {', '.join(KINDS)}")
+        what = "has no action" if not given else f"has {' and '.join(given)}"
+        yield FieldError(where, f"{what}; must have exactly one of {', '.join(EVENT_KINDS)}")
     last = None if spec.cycles is None else spec.cycles + (spec.churn.completions if spec.churn else 0)
     if last is not None and event.cycle > last:
-        yield FieldError(f"{where}.cycle", f"{event.cycle} never comes: the last cycle is {last}")
+        yield FieldError(f"{where}.cycle", f"{event.cycle} is after the last cycle, {last}")
     finish = event.finish
     if finish is not None and not finish.pods and (finish.job is None or finish.tasks is None):
-        yield FieldError(f"{where}.finish", "write {job: default/a, tasks: 2}, or {pods: [default/a-0]}")
+        yield FieldError(f"{where}.finish", "must be like {job: default/a, tasks: 2} or {pods: [default/a-0]}")
     elif finish is not None and finish.pods and finish.tasks is not None:
-        yield FieldError(f"{where}.finish.tasks", "the pods are listed; leave out one of the two")
+        yield FieldError(f"{where}.finish.tasks", "must not be set together with pods")
     if event.command is not None and event.command.action not in COMMANDS:
         hint = did_you_mean(event.command.action, COMMANDS) or f"; write one of {', '.join(COMMANDS)}"
         yield FieldError(f"{where}.command.action", f"'{event.command.action}' is not known{hint}")

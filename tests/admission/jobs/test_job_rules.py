@@ -23,43 +23,58 @@ def after(name, *others, **more):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (job("j", "q", []), "spec.tasks: is empty"),
-        (job("j", "q", [task("a"), task("a")]), "spec.tasks[1].name: 'a' is the name of task 0 already"),
-        (job("j", "q", [task("No_Label")]), "'No_Label' is no name for a task"),
-        (job("j", "q", [task("a" * 64)]), "is no name for a task"),
+        (job("j", "q", []), "spec.tasks: Required value"),
+        (job("j", "q", [task("a"), task("a")]), "spec.tasks[1].name: Duplicate value: 'a': already the name of task 0"),
+        (job("j", "q", [task("No_Label")]), "'No_Label': must consist of lower case letters, digits and '-'"),
+        (job("j", "q", [task("a" * 64)]), "must consist of lower case letters, digits and '-'"),
         (job("j", "q", [task("a" * 63)]), ""),
-        (job("j" * 190, "q", [task("a" * 63)]), "its pods would be called"),
-        (job("j", "q", [task("a", 1, minAvailable=2)]), "2 is more than the 1 replicas of the task"),
-        (job("j", "q", [task("a", 2), task("b", 3)], minAvailable=6), "6 is more than the 5 replicas of all tasks"),
+        (job("j" * 190, "q", [task("a" * 63)]), "pods would be named"),
+        (
+            job("j", "q", [task("a", 1, minAvailable=2)]),
+            "Invalid value: 2: must be less than or equal to the task's replicas (1)",
+        ),
+        (
+            job("j", "q", [task("a", 2), task("b", 3)], minAvailable=6),
+            "Invalid value: 6: must be less than or equal to the replicas of all tasks (5)",
+        ),
         (job("j", "q", [task("a", 2), task("b", 3)], minAvailable=5), ""),
-        (job("j", "q", [task("a", 2)], minSuccess=3), "spec.minSuccess: 3 is more than the 2 replicas"),
-        (job("j", "q", [task("a", -1)]), "spec.tasks[0].replicas: -1 given; write 0 or more"),
-        (job("j", "q", minSuccess=0), "spec.minSuccess: 0 given; write 1 or more"),
-        (job("j", "q", [task("a", template={})]), "spec.tasks[0].template.spec.containers: is missing"),
+        (
+            job("j", "q", [task("a", 2)], minSuccess=3),
+            "spec.minSuccess: Invalid value: 3: must be less than or equal to the replicas of all tasks (2)",
+        ),
+        (
+            job("j", "q", [task("a", -1)]),
+            "spec.tasks[0].replicas: Invalid value: -1: must be greater than or equal to 0",
+        ),
+        (job("j", "q", minSuccess=0), "spec.minSuccess: Invalid value: 0: must be greater than or equal to 1"),
+        (job("j", "q", [task("a", template={})]), "spec.tasks[0].template.spec.containers: Required value"),
         (
             job("j", "q", [task("a", template={"spec": {"containers": [{"resources": {"requests": {"cpu": "1x"}}}]}})]),
             "spec.tasks[0].template.spec.containers[0].resources.requests.cpu: '1x' is not a quantity",
         ),
-        (job("j", "q", [task("a", template={"spec": {"containers": "x"}})]), "'x' given, but a list is needed"),
-        (job("j", "q", [after("a", "b"), task("c")]), "there is no task 'b' in this job"),
-        (job("j", "q", [after("a", "a")]), "task 'a' would wait for itself"),
+        (job("j", "q", [task("a", template={"spec": {"containers": "x"}})]), "Invalid value: 'x': must be a list"),
+        (job("j", "q", [after("a", "b"), task("c")]), "Not found: 'b': the job has no such task"),
+        (job("j", "q", [after("a", "a")]), "Invalid value: 'a': a task may not depend on itself"),
         (
             job("j", "q", [after("a", "b"), after("b", "c"), after("c", "a")]),
-            "wait for each other, so none can start: a, b, c",
+            "depend on each other in a cycle: a, b, c",
         ),
         (job("j", "q", [after("a", "b"), task("b"), after("c", "a", "b")]), ""),
         (
             job("j", "q", [task("a", 6, partitionPolicy={"totalPartitions": 2, "partitionSize": 4})]),
-            "2 partitions of 4 pods are not the 6",
+            "2 partitions of 4 pods: must add up to the task's replicas (6)",
         ),
         (
             job(
                 "j", "q", [task("a", 8, partitionPolicy={"totalPartitions": 2, "partitionSize": 4, "minPartitions": 3})]
             ),
-            "3 is more than the 2 partitions",
+            "Invalid value: 3: must be less than or equal to totalPartitions (2)",
         ),
-        (job("j", "q", volumes=[{"mountPath": "/d", "volumeClaimName": "c"}] * 2), "'/d' is used by another volume"),
-        (job("j", "q", volumes=[{"mountPath": "/d"}]), "names no claim and describes none"),
+        (
+            job("j", "q", volumes=[{"mountPath": "/d", "volumeClaimName": "c"}] * 2),
+            "Duplicate value: '/d': another volume has this mountPath",
+        ),
+        (job("j", "q", volumes=[{"mountPath": "/d"}]), "set volumeClaimName or volumeClaim"),
     ],
 )
 def test_tasks(given, message):
@@ -78,15 +93,15 @@ def policy(event=None, action="RestartJob", **more):
         ([policy("PodFailed"), policy("PodEvicted", "AbortJob"), policy(exitCode=3)], ""),
         ([policy(events=["PodFailed", "PodEvicted"])], ""),
         ([policy("*"), policy(exitCode=3)], ""),
-        ([policy("PodFailed"), policy(events=["PodEvicted", "PodFailed"])], "'PodFailed' has a policy already"),
-        ([policy(exitCode=3), policy(exitCode=3)], "3 has a policy already"),
-        ([policy("*"), policy("PodFailed")], "'*' is any event"),
-        ([policy("PodFailed", exitCode=3)], "has events and an exitCode"),
-        ([policy()], "has neither event nor exitCode"),
-        ([policy(exitCode=0)], "0 is success"),
-        ([policy("CommandIssued")], "'CommandIssued' is no event of a policy"),
-        ([policy("PodFailed", "SyncJob")], "'SyncJob' is no action of a policy"),
-        ([policy("PodFailed", "")], "'' is no action of a policy"),
+        ([policy("PodFailed"), policy(events=["PodEvicted", "PodFailed"])], "Duplicate value: 'PodFailed'"),
+        ([policy(exitCode=3), policy(exitCode=3)], "Duplicate value: 3"),
+        ([policy("*"), policy("PodFailed")], "'*' matches every event"),
+        ([policy("PodFailed", exitCode=3)], "may not set both events and exitCode"),
+        ([policy()], "set event, events or exitCode"),
+        ([policy(exitCode=0)], "must be a nonzero exit code"),
+        ([policy("CommandIssued")], "Unsupported value: 'CommandIssued'"),
+        ([policy("PodFailed", "SyncJob")], "Unsupported value: 'SyncJob'"),
+        ([policy("PodFailed", "")], "Unsupported value: ''"),
     ],
 )
 @pytest.mark.parametrize("of_task", [False, True])
@@ -114,7 +129,7 @@ def test_what_is_filled_in():
 
 def test_plugins_without_effect_are_warned_of():
     assert ask(AROUND, job("j", "q", plugins={"ssh": [], "env": []})).warnings == [
-        "spec.plugins.ssh: has no effect; there are env, svc"
+        "spec.plugins.ssh: has no effect; supported plugins: env, svc"
     ]
 
 
@@ -129,7 +144,10 @@ def changed(edit):
     ("edit", "message"),
     [
         (lambda spec: spec.update(minAvailable=1), ""),
-        (lambda spec: spec.update(minAvailable=9), "9 is more than the 3 replicas"),
+        (
+            lambda spec: spec.update(minAvailable=9),
+            "Invalid value: 9: must be less than or equal to the replicas of all tasks (3)",
+        ),
         (lambda spec: spec.update(priorityClassName="high", ttlSecondsAfterFinished=3), ""),
         (lambda spec: spec["tasks"][0].update(replicas=9), ""),
         (lambda spec: spec["volumes"][0].update(volumeClaimName="made"), ""),
@@ -137,7 +155,7 @@ def changed(edit):
         (lambda spec: spec.pop("minAvailable"), ""),
         (
             lambda spec: spec.update(queue="other"),
-            "spec: queue may not change once the job is there; only minAvailable",
+            "spec: Forbidden: queue may not change after creation; only minAvailable",
         ),
         (lambda spec: spec["tasks"].append({**task("b"), "template": TEMPLATE}), "tasks may not change"),
         (lambda spec: spec["tasks"][0].update(template={"spec": {"containers": [{}]}}), "tasks may not change"),

@@ -99,12 +99,12 @@ def test_a_queue_with_jobs_takes_no_queues_and_stays(work, why):
 
 def test_a_queue_above_jobs_stays_too():
     around = world(queue("p", parent="root"), queue("c", parent="p"), queue("r", parent="root"), group("g", "c"))
-    assert "queue 'c' has jobs" in ask(around, queue("p", parent="r"), "UPDATE", queue("p")).message
+    assert "queue 'c' has unfinished jobs" in ask(around, queue("p", parent="r"), "UPDATE", queue("p")).message
 
 
 def test_a_path_may_not_end_up_below_a_queue_with_jobs():
     around = world(queue("eng", parent="root"), group("g", "eng"))
-    assert "queue 'eng' has jobs" in ask(around, queue("x", annotations={HIERARCHY: "root/eng/x"})).message
+    assert "queue 'eng' has unfinished jobs" in ask(around, queue("x", annotations={HIERARCHY: "root/eng/x"})).message
 
 
 def test_nothing_is_hung_below_a_queue_that_is_being_deleted():
@@ -124,7 +124,7 @@ def test_the_children_of_root_share_the_cluster():
     around = world(node("n1", cpu="4"), node("n2", cpu="6"), queue("a", parent="root", guarantee={"cpu": "6"}))
     refused = ask(around, queue("b", parent="root", guarantee={"cpu": "5"}))
     message = (
-        "the queues below 'root' would have guarantee cpu 11 together, more than the allocatable cpu 10 of the cluster"
+        "the children of queue 'root' have guarantee cpu 11 in total, more than the allocatable cpu 10 of the cluster"
     )
     assert refused.message == f"spec.guarantee.resource: {message}", "once, though it breaks two rules"
     assert ask(around, queue("b", parent="root", guarantee={"cpu": "4"})).allowed
@@ -142,7 +142,7 @@ def test_what_is_kept_for_children_their_parent_may_use():
     # 6 + 5 of at most 10: the parent could never hold what is kept free below it.
     around = world(queue("p", parent="root", capability={"cpu": "10"}), queue("a", parent="p", guarantee={"cpu": "6"}))
     refused = ask(around, queue("b", parent="p", guarantee={"cpu": "5"}))
-    assert "would have guarantee cpu 11 together, more than the capability cpu 10 of queue 'p'" in refused.message
+    assert "have guarantee cpu 11 in total, more than the capability cpu 10 of queue 'p'" in refused.message
     assert ask(around, queue("b", parent="p", guarantee={"cpu": "4"})).allowed
 
 
@@ -153,7 +153,7 @@ def test_what_a_parent_does_not_name_the_next_above_does():
         queue("c", parent="p"),
         queue("c1", parent="c", guarantee={"cpu": "6"}),
     )
-    assert "would have guarantee cpu 11 together" in ask(around, queue("d", parent="p", guarantee={"cpu": "5"})).message
+    assert "have guarantee cpu 11 in total" in ask(around, queue("d", parent="p", guarantee={"cpu": "5"})).message
     assert ask(around, queue("d", parent="p", guarantee={"cpu": "4"})).allowed
 
 
@@ -187,7 +187,7 @@ def test_a_hierarchy_is_judged_as_a_whole():
     # 6 + 5 of dev's 10
     dev = entry("dev", entry("a", deserved={"cpu": "6"}), entry("b", deserved={"cpu": "5"}), deserved={"cpu": "10"})
     refused = ask(world(), queue("root", hierarchy=[dev]), "UPDATE", queue("root"))
-    assert "the queues below 'root/dev' would have deserved cpu 11 together" in refused.message
+    assert "the children of queue 'root/dev' have deserved cpu 11 in total" in refused.message
 
 
 def test_a_parameter_that_is_taken_out_makes_room_for_another():
@@ -198,25 +198,31 @@ def test_a_parameter_that_is_taken_out_makes_room_for_another():
     later = queue("p", parent="root", deserved={"cpu": "10"}, hierarchy=[entry("a"), entry("b", deserved={"cpu": "8"})])
     assert put(world(there, a, b), later).allowed
     changed = queue("a", parent="p", deserved={"cpu": "7"})  # by hand, so it stays
-    assert "would have deserved cpu 15 together" in put(world(there, changed, b), later).message
+    assert "have deserved cpu 15 in total" in put(world(there, changed, b), later).message
 
 
 @pytest.mark.parametrize(
     ("hierarchy", "message"),
     [
-        ([entry("a"), entry("b", entry("a"))], "'a' stands at spec.hierarchy[0].name already"),
-        ([entry("a", wait=3)], "'wait' is not known; write one of"),
-        ([entry("a", weight="heavy")], "'heavy' given, but a whole number"),
-        ([entry("a", weight=0)], "0 given, but a whole number >= 1 is needed"),
+        ([entry("a"), entry("b", entry("a"))], "Duplicate value: 'a': already used at spec.hierarchy[0].name"),
+        ([entry("a", wait=3)], "Unsupported value: 'wait': supported values:"),
+        ([entry("a", weight="heavy")], "Invalid value: 'heavy': must be an integer"),
+        ([entry("a", weight=0)], "Invalid value: 0: must be greater than or equal to 1"),
         ([entry("a", reclaimable="false", weight="3")], ""),
-        ([entry("A b")], "'A b' is no name for a queue"),
-        ([entry("busy", entry("x"))], "queue 'busy' has jobs"),
+        ([entry("A b")], "Invalid value: 'A b'"),
+        ([entry("busy", entry("x"))], "queue 'busy' has unfinished jobs"),
         (
             [entry("grandchild")],
-            "'grandchild' would stand below 'root', but there is a queue 'grandchild' below 'child'",
+            (
+                "Invalid value: 'grandchild': would be a child of 'root', but queue 'grandchild' exists "
+                "already as a child of 'child'"
+            ),
         ),
         ([entry("child", entry("grandchild"))], ""),
-        ([entry("own")], "the hierarchy of 'child' has 'own' below 'child'; take it out there first"),
+        (
+            [entry("own")],
+            "Forbidden: the hierarchy of queue 'child' names 'own' as a child of 'child'; remove that entry first",
+        ),
     ],
 )
 def test_entries_of_a_hierarchy(hierarchy, message):
@@ -234,7 +240,10 @@ def test_entries_of_a_hierarchy(hierarchy, message):
 def test_a_queue_stands_where_a_hierarchy_names_it():
     around = world(queue("dev", parent="root", hierarchy=[entry("test1")]), queue("test1", parent="dev"))
     moved = ask(around, queue("test1", parent="root"), "UPDATE", queue("test1", parent="dev"))
-    assert "the hierarchy of 'dev' has 'test1' below 'dev'; take it out there first" in moved.message
+    assert (
+        "Forbidden: the hierarchy of queue 'dev' names 'test1' as a child of 'dev'; remove that entry first"
+        in moved.message
+    )
 
 
 def test_depth_counts_what_moves_along():
@@ -242,7 +251,10 @@ def test_depth_counts_what_moves_along():
         *(queue(name, parent=parent) for name, parent in [("a", "root"), ("b", "a"), ("c", "root"), ("d", "c")]),
         settings=Settings(max_queue_depth=3),
     )
-    assert "'root/a/b/c/d' is 4 levels below root; 3 are allowed" in put(around, queue("c", parent="b")).message
+    assert (
+        "Too deep: 'root/a/b/c/d' is 4 levels below root; at most 3 are allowed"
+        in put(around, queue("c", parent="b")).message
+    )
     assert put(around, queue("c", parent="a")).allowed
 
 
@@ -261,7 +273,8 @@ def test_a_path_that_is_too_deep_is_refused_before_a_tree_is_laid_out(monkeypatc
     monkeypatch.setattr(QueueTree, "changed", lambda *_: pytest.fail("the tree was laid out"))
     deep = queue("q", annotations={HIERARCHY: "root" + "/a" * 3000})
     assert ask(around, deep).message == (
-        f"metadata.annotations[{HIERARCHY}]: 'root{'/a' * 38}...' is 3000 levels below root; 200 are allowed"
+        f"metadata.annotations[{HIERARCHY}]: Too deep: 'root{'/a' * 38}...' is 3000 levels below root; "
+        "at most 200 are allowed"
     )
 
 
@@ -378,7 +391,7 @@ def test_a_queue_with_default_below_it_stays():
     around = world(queue("p"), queue("default", parent="p"))
     refusals = ask(around, queue("p"), DELETE).refusals
     assert [refusal.message for refusal in refusals] == [
-        "queue 'default' cannot be deleted, and it is below 'p'; give it another parent first"
+        "queue 'default' is below 'p' and cannot be deleted; give it another parent first"
     ]
 
 
@@ -386,7 +399,7 @@ def test_amounts_are_judged_through_the_whole_tree():
     around = world(queue("p", parent="root", capability={"cpu": "4"}), queue("c", parent="p"))
     refused = ask(around, queue("d", parent="c", deserved={"cpu": "10"}))
     assert refused.message == (
-        "spec.deserved: the queues below 'root/p' would have deserved cpu 10 together, "
+        "spec.deserved: the children of queue 'root/p' have deserved cpu 10 in total, "
         "more than the capability cpu 4 of queue 'p'"
     )
     around = world(
@@ -395,7 +408,7 @@ def test_amounts_are_judged_through_the_whole_tree():
         queue("d", parent="c", guarantee={"cpu": "4"}),
     )
     refused = ask(around, queue("e", parent="p", guarantee={"cpu": "9"}))
-    assert "would have guarantee cpu 13 together, more than the deserved cpu 4 of queue 'p'" in refused.message
+    assert "have guarantee cpu 13 in total, more than the deserved cpu 4 of queue 'p'" in refused.message
 
 
 amounts = st.none() | st.integers(0, 6).map(lambda n: {"cpu": str(n)})

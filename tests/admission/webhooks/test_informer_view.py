@@ -7,7 +7,7 @@ import asyncio
 from kubesim.server import RunningCluster
 from pumice.admission import Settings
 from pumice.admission.request import QUEUES
-from pumice.admission.webhooks.informer_view import PATIENCE, InformerView
+from pumice.admission.webhooks.informer_view import OBSERVE_TIMEOUT, InformerView
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
@@ -30,7 +30,7 @@ def test_it_follows_and_runs_ahead(tmp_path):
             assert {"stored", "refused"} <= following.now().queues.keys()
             await running.api.create(QUEUES, "", queue("stored"))
             await eventually(lambda: "uid" in following.now().queues["stored"]["metadata"])
-            now[0] += PATIENCE - 1
+            now[0] += OBSERVE_TIMEOUT - 1
             assert "refused" in following.now().queues
             now[0] += 1
             assert "refused" not in following.now().queues, "nobody has shown it"

@@ -149,7 +149,7 @@ def test_a_webhook_dates_the_weights_of_a_path():
 def test_a_warning_is_passed_on():
     made = job("work", "a", plugins={"ssh": []})
     _, answer = through(Request(CREATE, JOBS, made), world(queue("a")))
-    assert answer["warnings"] == ["spec.plugins.ssh: has no effect; there are env, svc"]
+    assert answer["warnings"] == ["spec.plugins.ssh: has no effect; supported plugins: env, svc"]
 
 
 def test_whose_it_is_and_who_is_asked():
@@ -203,7 +203,7 @@ def test_what_is_let_in_is_expected_but_not_on_trial():
         (b'{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}', "request"),
         (
             review(Request(CREATE, PODS, {})).replace(b"k8s.io/v1", b"k8s.io/v1beta1"),
-            "admission.k8s.io/v1 AdmissionReview is needed",
+            "expected admission.k8s.io/v1 AdmissionReview",
         ),
     ],
 )

@@ -47,7 +47,7 @@ def serving(place: Path, check: Callable[[RunningCluster, Webhooks, Changing], A
         source = Changing()
         async with Session(Access(running.server)) as session:
             webhooks = Webhooks(Api(session), Settings(), bound("127.0.0.1", 0), source)
-            assert "not listed yet" in webhooks.unhealthy_reason
+            assert "waiting for the initial list of" in webhooks.unhealthy_reason
             work = asyncio.create_task(webhooks.run())
             await eventually(lambda: not webhooks.unhealthy_reason)
             await check(running, webhooks, source)
@@ -63,7 +63,7 @@ def test_it_answers_over_tls(tmp_path):
         wanted = review(Request(CREATE, QUEUES, queue("lost", parent="nowhere"), user="carla"))
         status, answer = await post(f"{webhooks.url}/validate", wanted, source.made.authorities)
         assert status == 200
-        assert "there is no queue 'nowhere'" in json.loads(answer)["response"]["status"]["message"]
+        assert "Not found: 'nowhere'" in json.loads(answer)["response"]["status"]["message"]
         status, answer = await post(f"{webhooks.url}/mutate", wanted, source.made.authorities)
         assert (status, json.loads(answer)["response"]["patchType"]) == (200, "JSONPatch")
         assert (await post(f"{webhooks.url}/validate", b"{}", source.made.authorities))[0] == 400

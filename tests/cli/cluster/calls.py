@@ -12,8 +12,8 @@ import click
 import pytest
 
 from pumice.cli import main
-from pumice.cli.cluster.programs import PROGRAMS
-from pumice.cli.program import run_program
+from pumice.cli.cluster.volcano_programs import PROGRAMS
+from pumice.cli.entry_point import run_program
 
 
 class Ended(NamedTuple):

@@ -47,7 +47,7 @@ def weights(kubectl: Namespace) -> dict[str, str]:
     return {line.split()[0]: line[at:].split(maxsplit=1)[0] for line in lines if len(line) > at}
 
 
-def test_what_counts_is_what_is_shown(up: Path, call: Caller) -> None:
+def test_effective_weights_are_shown(up: Path, call: Caller) -> None:
     kubectl = Namespace(up, "default")
     for name, numbers in (("prod", "1/2/8"), ("dev", "1/2/0.5")):
         kubectl("apply", "-f", "-", given=annotated(name, f"root/eng/{name}", numbers))
@@ -72,7 +72,7 @@ def test_what_counts_is_what_is_shown(up: Path, call: Caller) -> None:
     assert call.said("vcctl queue get prod").splitlines()[1].split()[:3] == ["prod", "eng", "5"]
 
 
-def test_a_status_that_somebody_patches_is_set_right(up: Path, call: Caller) -> None:
+def test_patched_status_is_restored(up: Path, call: Caller) -> None:
     kubectl = Namespace(up, "default")
     call.said("vsub three -q default -r 3 -R cpu=100m")
     figures = ("queue", "default", "-o", "jsonpath={.status.allocated.pods}/{.status.running}/{.status.weight}")

@@ -60,7 +60,7 @@ def test_a_command_supplies_the_token(managed: Managed) -> None:
     assert len(managed.stub.runs) == 3 and not managed.guard.refused
 
 
-def test_the_command_is_told_what_kubectl_tells_it(managed: Managed) -> None:
+def test_exec_plugin_gets_the_input_of_kubectl(managed: Managed) -> None:
     need_kubectl()
     managed.write(provideClusterInfo=True, args=["a b"], env=[{"name": "STUB_VARIABLE", "value": "v"}])
     managed.stub.answers(token="today")
@@ -83,27 +83,30 @@ def test_a_token_that_has_expired_is_obtained_anew_for_the_next_request(managed:
     assert done.returncode == 0 and "late" in done.stdout and len(managed.stub.runs) > before
 
 
-def test_a_token_that_nobody_knows_is_tried_again_once(managed: Managed) -> None:
+def test_rejected_token_is_renewed_once(managed: Managed) -> None:
     managed.stub.answers(token="yesterday")
     done = program("vqueues", "--kubeconfig", managed.kubeconfig)
-    assert done.returncode == 1 and done.stderr.startswith("error: Unauthorized: the server does not know the user")
+    assert done.returncode == 1 and done.stderr.startswith("error: Unauthorized: the server rejected the credentials")
     assert len(managed.stub.runs) == 2 and managed.guard.refused == 1  # the same token again is not sent again
 
 
-def test_errors_say_which_command_of_whom_failed_and_what_it_said(managed: Managed) -> None:
+def test_errors_name_user_command_and_output(managed: Managed) -> None:
     managed.stub.answers(code=255, stderr="The SSO session has expired\n")
     field = f"{managed.kubeconfig}: users[pumice].user.exec"
     done = program("vqueues", "--kubeconfig", managed.kubeconfig)
     assert (done.returncode, done.stderr) == (
         1,
-        f"error: getting credentials: {field}: the command {managed.stub.command} failed with exit code 255\n"
+        f"error: getting credentials: {field}: credential plugin {managed.stub.command} failed with exit code 255\n"
         "The SSO session has expired\n",
     )
     managed.write(command="no-such-plugin", installHint="Install it from https://example.com\n")
     for arguments in (["queue", "list"], ["sim", "node", "cordon", "n"], ["uninstall"], ["top", "--once"]):
         done = pumice_command(*arguments, "--kubeconfig", managed.kubeconfig)
         assert done.returncode == 1
-        assert f"{field}: the command no-such-plugin was not found\nInstall it from https://example.com" in done.stderr
+        assert (
+            f"{field}: credential plugin no-such-plugin executable not found\nInstall it from https://example.com"
+            in done.stderr
+        )
 
 
 def at_terminal(

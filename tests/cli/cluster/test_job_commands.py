@@ -106,10 +106,10 @@ def test_little_need_be_said(call: Caller, client: Client) -> None:
     }
 
 
-def test_where_a_job_was_sent_is_said(call: Caller) -> None:
+def test_routing_reason_is_printed(call: Caller) -> None:
     first, second = call.said("vsub sent -q lab").splitlines()
     assert first == f"{PREFIX}/sent created in queue left"
-    assert second.startswith("  sent to queue 'left': it is the least used of 2 open queues below 'lab'")
+    assert second.startswith("  Routed to queue 'left', the least utilised of 2 open leaf queues below 'lab'")
 
 
 def test_jobs_from_files_and_standard_input(call: Caller, client: Client, tmp_path: Path) -> None:
@@ -126,17 +126,17 @@ def test_jobs_from_files_and_standard_input(call: Caller, client: Client, tmp_pa
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("kind: Pod\napiVersion: v1\n", "document 1: v1 Pod, but a Job of batch.volcano.sh/v1alpha1 is needed"),
-        ("a: [", "is not YAML"),
+        ("kind: Pod\napiVersion: v1\n", "document 1: v1 Pod is not a Job of batch.volcano.sh/v1alpha1"),
+        ("a: [", "invalid YAML"),
         ("- 1\n", "document 1: no object"),
-        ("", "no job in it"),
+        ("", "no Job found"),
         (
             "kind: Job\napiVersion: batch.volcano.sh/v1alpha1\nmetadata: {name: a, namespace: default}\n",
-            "document 1: metadata.namespace is default, but --namespace says other",
+            "document 1: metadata.namespace default does not match --namespace other",
         ),
     ],
 )
-def test_files_that_cannot_be_meant(call: Caller, tmp_path: Path, content: str, words: str) -> None:
+def test_invalid_files_are_rejected(call: Caller, tmp_path: Path, content: str, words: str) -> None:
     path = tmp_path / "jobs.yaml"
     path.write_text(content)
     status, out, err = call(f"vsub -f {path} -n other")
@@ -147,30 +147,30 @@ def test_files_that_cannot_be_meant(call: Caller, tmp_path: Path, content: str, 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("vsub", "what is it called? Give its NAME, or a file with -f"),
-        ("vsub -- python", "what is it called?"),
-        ("vsub a -N b", "two names are given, a and b; a command for the pods stands behind --"),
+        ("vsub", "a NAME, or a file with -f, is required"),
+        ("vsub -- python", "a NAME, or a file with -f, is required"),
+        ("vsub a -N b", "two names given: a and b; put a command for the pods after --"),
         ("vsub a python", "Got unexpected extra argument"),
-        ("vsub a -m 2", "--min 2 pods can never start together: there are --replicas 1"),
+        ("vsub a -m 2", "--min 2 must not be greater than --replicas 1"),
         ("vsub a -r 0", "0 is not in the range x>=1"),
         ("vsub a --env A", "'A' given, but KEY=VALUE is needed"),
-        ("vsub -f /dev/null -q left", "--queue has no meaning beside --filename"),
-        ("vsub -f /dev/null -- ls", "a command has no meaning beside --filename"),
-        ("vcancel", "which one? Give its NAME"),
-        ("vcctl job view", "which one? Give its NAME"),
+        ("vsub -f /dev/null -q left", "--queue cannot be combined with --filename"),
+        ("vsub -f /dev/null -- ls", "a command cannot be combined with --filename"),
+        ("vcancel", "a NAME is required"),
+        ("vcctl job view", "a NAME is required"),
     ],
 )
-def test_what_can_not_be_meant_ends_with_2(call: Caller, line: str, words: str) -> None:
+def test_usage_errors_exit_with_2(call: Caller, line: str, words: str) -> None:
     status, out, err = call(line)
     assert (status, out) == (2, "")
     assert words in err.splitlines()[-1] and err.splitlines()[-1].startswith("error: ")
 
 
-def test_what_the_server_refuses_names_object_and_field(call: Caller) -> None:
+def test_server_refusal_names_object_and_field(call: Caller) -> None:
     assert call("vsub a -q nope") == (
         1,
         "",
-        "error: jobs/a: spec.queue: there is no queue 'nope'; there are default, left, right\n",
+        "error: jobs/a: spec.queue: Not found: queue 'nope'; leaf queues: default, left, right\n",
     )
     call.said("vsub a -q left")
     assert call("vsub a -q left") == (1, "", 'error: jobs.batch.volcano.sh "a" already exists\n')
@@ -215,7 +215,7 @@ def test_lists_and_every_output(call: Caller, client: Client) -> None:
     assert call("vjobs -q left -n other").err == "no jobs of queue left in namespace other; -A looks in all\n"
 
 
-def test_names_that_lead_nowhere(call: Caller) -> None:
+def test_unknown_names_are_not_found(call: Caller) -> None:
     call.said("vsub train -q left")
     missing = 'error: jobs.batch.volcano.sh "trian" not found; did you mean train?'
     assert call("vcctl job get trian") == (1, "", f"{missing}\n")
@@ -225,7 +225,7 @@ def test_names_that_lead_nowhere(call: Caller) -> None:
     assert call("vcctl job view trian") == (1, "", 'error: jobs.batch.volcano.sh "trian" not found\n')
 
 
-def test_a_job_in_words(call: Caller, client: Client) -> None:
+def test_job_view_describes_a_job(call: Caller, client: Client) -> None:
     call.said("vsub words -q left -r 2")
     about = {"kind": "Job", "namespace": "default", "name": "words", "apiVersion": JOBS.api_version}
     event = {
@@ -276,24 +276,24 @@ def test_suspending_and_resuming_is_ordered_by_commands(call: Caller, client: Cl
         assert call.said("vcctl job resume -N s -n default") == f"{PREFIX}/s resumed\n"
 
 
-def test_orders_without_sense(call: Caller, client: Client) -> None:
+def test_suspend_and_resume_in_wrong_phases(call: Caller, client: Client) -> None:
     call.said("vsub o -q left")
-    assert call("vresume o") == (1, "", f"error: {PREFIX}/o is Pending: only a suspended job can be resumed\n")
+    assert call("vresume o") == (1, "", f"error: {PREFIX}/o cannot be resumed: its phase is Pending, not Aborted\n")
     phase(client, "o", "Completed")
-    assert call("vsuspend o") == (1, "", f"error: {PREFIX}/o is Completed: there is nothing to suspend\n")
+    assert call("vsuspend o") == (1, "", f"error: {PREFIX}/o cannot be suspended: its phase is Completed\n")
     assert client.list(COMMANDS.path()).items == []
 
 
-def test_an_order_that_nobody_takes(call: Caller, client: Client) -> None:
+def test_command_without_controller_times_out(call: Caller, client: Client) -> None:
     call.said("vsub n -q left")
     status, out, err = call("vsuspend n --wait 0.2")
-    assert (status, out) == (1, "") and "nobody has taken the command AbortJob within 0.2 s" in err
+    assert (status, out) == (1, "") and "timed out after 0.2 s waiting for the command AbortJob" in err
     assert call.said("vsuspend n --wait 0") == f"{PREFIX}/n AbortJob sent\n"
     for command in client.list(COMMANDS.path()).items:
         client.delete(COMMANDS.path("default", command["metadata"]["name"]))
 
 
-def test_cancelling_goes_on_after_a_name_that_leads_nowhere(call: Caller) -> None:
+def test_delete_continues_after_an_unknown_name(call: Caller) -> None:
     call.said("vsub x -q left")
     call.said("vsub y -q left")
     assert call("vcancel x zzzzz y") == (

@@ -94,13 +94,13 @@ def test_list_children_and_get(call: Caller, client: Client) -> None:
     assert yaml.safe_load(call.said("vcctl queue get dev test1 -o yaml"))["kind"] == "List"
 
 
-def test_nothing_to_show_is_said_and_no_error(call: Caller) -> None:
-    assert call("vcctl queue children test1") == (0, "", "test1 has no queues below it\n")
+def test_empty_result_is_reported_without_error(call: Caller) -> None:
+    assert call("vcctl queue children test1") == (0, "", "test1 has no child queues\n")
     assert call("vcctl queue list -l a=b") == (0, "", "no queues found\n")
     assert json.loads(call.said("vcctl queue list -l a=b -o json")) == {"apiVersion": "v1", "kind": "List", "items": []}
 
 
-def test_names_that_lead_nowhere(call: Caller) -> None:
+def test_unknown_names_are_not_found(call: Caller) -> None:
     assert call("vqueues tset1") == (
         1,
         "",
@@ -114,22 +114,22 @@ def test_names_that_lead_nowhere(call: Caller) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("vcctl queue get", "which one? Give its NAME"),
-        ("vcctl queue create", "which one? Give its NAME"),
-        ("vqueues dev -n test1", "two names are given, dev and test1 (-n names a queue"),
+        ("vcctl queue get", "a NAME is required"),
+        ("vcctl queue create", "a NAME is required"),
+        ("vqueues dev -n test1", "two names given: dev and test1 (-n is the name of a queue"),
         ("vqueues -o xml", "'xml' is not one of"),
         ("vqueues --nonsense", "No such option"),
-        ("vcctl queue operate dev", "nothing to do: give an --action"),
-        ("vcctl queue operate dev -a update", "nothing to do: give an --action"),
+        ("vcctl queue operate dev", "an --action (open, close, pause, resume) or a --weight is required"),
+        ("vcctl queue operate dev -a update", "an --action (open, close, pause, resume) or a --weight is required"),
         ("vcctl queue operate dev -a burn", "'burn' is not one of"),
         ("vcctl queue create x --min-user-limit-percent 101", "101 is not in the range 0<=x<=100"),
-        ("vcctl queue create x --user-limit-factor 0", "give a number above 0, or -1 for any amount"),
-        ("vcctl queue create x --user-limit-factor nan", "give a number above 0, or -1 for any amount"),
+        ("vcctl queue create x --user-limit-factor 0", "must be greater than 0, or -1 for no limit"),
+        ("vcctl queue create x --user-limit-factor nan", "must be greater than 0, or -1 for no limit"),
         ("vcctl queue create x --weight 0", "0 is not in the range 1<=x<=65535"),
         ("vcctl queue create x --deserved cpu=1,memory=4GB", "memory: '4GB' is not a quantity"),
     ],
 )
-def test_what_can_not_be_meant_ends_with_2(call: Caller, line: str, words: str) -> None:
+def test_usage_errors_exit_with_2(call: Caller, line: str, words: str) -> None:
     status, out, err = call(line)
     assert (status, out) == (2, "")
     assert words in err.splitlines()[-1] and err.splitlines()[-1].startswith("error: ")
@@ -162,11 +162,11 @@ def test_making_queues(call: Caller, client: Client) -> None:
         client.delete(QUEUES.path("", name))
 
 
-def test_what_the_server_refuses_names_object_and_field(call: Caller) -> None:
+def test_server_refusal_names_object_and_field(call: Caller) -> None:
     assert call("vcctl queue create x -p nope") == (
         1,
         "",
-        "error: queues/x: spec.parent: there is no queue 'nope'; create it first or use 'root'\n",
+        "error: queues/x: spec.parent: Not found: 'nope': create that queue first, or use 'root'\n",
     )
     status, _, err = call("vcctl queue create Bad")
     assert status == 1 and err.startswith('error: Queue.scheduling.volcano.sh "Bad" is invalid: metadata.name: ')
@@ -211,14 +211,24 @@ def obeying(
     ("action", "order", "state", "said"),
     [
         ("close", "CloseQueue", "Closed", "closed"),
-        ("close", "CloseQueue", "Closing", "closing: it takes no more jobs, and is closed when those in it are done"),
+        (
+            "close",
+            "CloseQueue",
+            "Closing",
+            "closing: it accepts no more jobs, and closes when its jobs have finished",
+        ),
         ("pause", "PauseQueue", "Paused", "paused"),
-        ("resume", "ResumeQueue", "Open", "resumed, it is Open"),
+        ("resume", "ResumeQueue", "Open", "resumed (state Open)"),
         ("open", "OpenQueue", "Open", "opened"),
-        ("open", "OpenQueue", "Closed", "is Closed: OpenQueue was taken, but a queue above it has a say too"),
+        (
+            "open",
+            "OpenQueue",
+            "Closed",
+            "is Closed: OpenQueue was executed, but the state of a parent queue takes precedence",
+        ),
     ],
 )
-def test_an_order_is_a_command_and_is_waited_for(
+def test_operate_creates_a_command_and_waits(
     call: Caller, client: Client, action: str, order: str, state: str, said: str
 ) -> None:
     target = client.get(QUEUES.path("", "test1"))
@@ -233,10 +243,10 @@ def test_an_order_is_a_command_and_is_waited_for(
     client.merge(QUEUES.path("", "test1", "status"), {"status": {"state": "Open"}})
 
 
-def test_an_order_that_nobody_takes_is_no_success_and_stays(call: Caller, client: Client) -> None:
+def test_command_without_controller_times_out_and_stays(call: Caller, client: Client) -> None:
     status, out, err = call("vcctl queue operate test1 -a close --wait 0.2")
     assert (status, out) == (1, "")
-    assert err.startswith(f"error: {PREFIX}/test1: nobody has taken the command CloseQueue within 0.2 s. It stays")
+    assert err.startswith(f"error: {PREFIX}/test1: timed out after 0.2 s waiting for the command CloseQueue. It will")
     assert call.said("vcctl queue operate test1 -a open --wait 0") == f"{PREFIX}/test1 OpenQueue sent\n"
     found = commands(client)
     assert sorted(command["action"] for command in found) == ["CloseQueue", "OpenQueue"]
@@ -244,14 +254,14 @@ def test_an_order_that_nobody_takes_is_no_success_and_stays(call: Caller, client
         client.delete(COMMANDS.path("default", command["metadata"]["name"]))
 
 
-def test_a_weight_needs_no_order(call: Caller, client: Client) -> None:
+def test_weight_change_creates_no_command(call: Caller, client: Client) -> None:
     assert call.said("vcctl queue operate test1 --weight 7") == f"{PREFIX}/test1 has weight 7\n"
     assert call.said("vcctl queue operate -n test1 -a update -w 1") == f"{PREFIX}/test1 has weight 1\n"
     assert client.get(QUEUES.path("", "test1"))["spec"]["weight"] == 1
     assert commands(client) == []
 
 
-def test_the_weight_that_counts_is_changed_where_it_stands(call: Caller, client: Client) -> None:
+def test_effective_weight_is_changed_in_its_annotation(call: Caller, client: Client) -> None:
     weights = "volcano.sh/hierarchy-weights"
     for name, written in (
         ("weighed", {"volcano.sh/hierarchy": "root/eng/weighed", weights: "1/2/8"}),
@@ -326,27 +336,27 @@ def doomed(client: Client, call: Caller) -> Iterator[str]:
             client.delete(path)
 
 
-def test_without_a_terminal_it_takes_yes(call: Caller, client: Client, doomed: str) -> None:
-    assert call.said("vcctl queue delete old --dry-run") == f"this would go:\n{doomed}"
+def test_delete_without_terminal_requires_yes(call: Caller, client: Client, doomed: str) -> None:
+    assert call.said("vcctl queue delete old --dry-run") == f"would be deleted:\n{doomed}"
     status, out, err = call("vcctl queue delete old")
     assert (status, out) == (1, "")
     assert err == (
-        f"this goes:\n{doomed}"
-        "error: nobody is there to ask (standard input is no terminal): --yes deletes it all the same\n"
+        f"will be deleted:\n{doomed}"
+        "error: cannot ask for confirmation: standard input is not a terminal; use --yes to delete without asking\n"
     )
     assert client.get(QUEUES.path("", "old"))
     assert call.said("vcctl queue delete older old --yes") == f"{PREFIX}/older deleted\n{PREFIX}/old deleted\n"
     assert call("vcctl queue get old").status == 1
 
 
-def test_who_mistypes_one_name_deletes_nothing(call: Caller, client: Client, doomed: str) -> None:
+def test_delete_with_one_unknown_name_deletes_nothing(call: Caller, client: Client, doomed: str) -> None:
     status, out, err = call("vcctl queue delete old oldre --yes")
     assert (status, out) == (1, "")
     assert err == 'error: queues.scheduling.volcano.sh "oldre" not found; did you mean older?\n'
     assert client.get(QUEUES.path("", "old"))
 
 
-def test_what_is_protected_stays_with_all_above_it(call: Caller, client: Client, doomed: str) -> None:
+def test_protected_queue_and_its_parents_cannot_be_deleted(call: Caller, client: Client, doomed: str) -> None:
     client.merge(QUEUES.path("", "older"), {"metadata": {"annotations": {"pumice.dev/protected": "true"}}})
     assert "  queue older (protected)\n" in call.said("vcctl queue delete old --dry-run")
     status, out, err = call("vcctl queue delete old --yes")
@@ -354,7 +364,7 @@ def test_what_is_protected_stays_with_all_above_it(call: Caller, client: Client,
     first, *gone = err.splitlines()
     assert first == (
         "error: queues/old: 'older' is protected (annotation pumice.dev/protected), so nothing was deleted. "
-        "This would have gone:"
+        "Would be deleted:"
     )
     assert [line.strip() for line in gone][:2] == ["queue older", "queue old"]
     assert sorted(line.strip() for line in gone[2:]) == ["Job default/work", "PodGroup default/pods"]
@@ -362,7 +372,7 @@ def test_what_is_protected_stays_with_all_above_it(call: Caller, client: Client,
 
 def test_root_and_default_stay(call: Caller) -> None:
     assert call("vcctl queue delete default --yes").err == (
-        "error: queues/default: queue 'default' cannot be deleted; close it if it is to take no jobs\n"
+        "error: queues/default: queue 'default' cannot be deleted; close it to stop new jobs\n"
     )
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from kubesim.kubelet.node_template import nodes, parse_capacity
+from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
 from pumice.controllers.jobs import JobController
 from pumice.controllers.manager import ControllerManager
 from pumice.controllers.registry import ALL_CONTROLLERS
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.embedded_cluster import with_pumice
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
@@ -42,7 +42,7 @@ def live(
     place: Path, check: Callable[[RunningCluster], Awaitable[None]], makers: Sequence[Any] = (JobController,)
 ) -> None:
     async def run() -> None:
-        wanted = nodes(2, parse_capacity("cpu=4,memory=64Gi"))
+        wanted = make_nodes(2, parse_capacity("cpu=4,memory=64Gi"))
         settings = ServerSettings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted, speed=SPEED)
         async with (
             running_cluster(with_pumice(settings)) as running,
@@ -240,9 +240,9 @@ def test_a_command_for_no_job_goes(tmp_path: Path) -> None:
         await eventually(lambda: not running.api.list(COMMANDS))
         events = [event for event in running.api.list("events") if event["reason"] == "CommandFailed"]
         assert {(event["involvedObject"]["name"], event["message"]) for event in events} == {
-            ("stop-0", "AbortJob was not carried out: there is no job 'gone'"),
-            ("stop-1", "AbortJob was not carried out: there is no job 'not/a-name'"),
-            ("stop-2", "AbortJob was not carried out: there is no job '../jobs'"),
+            ("stop-0", "Command AbortJob failed: job 'gone' not found"),
+            ("stop-1", "Command AbortJob failed: job 'not/a-name' not found"),
+            ("stop-2", "Command AbortJob failed: job '../jobs' not found"),
         }
 
     live(tmp_path, check)
@@ -255,7 +255,12 @@ def test_a_place_that_is_taken_is_said_and_waited_for(tmp_path: Path) -> None:
         await submit(running, "sums", task("t", 2, run=1000), minAvailable=1)
         await eventually(lambda: any(e["reason"] == "FailedCreate" for e in running.api.list("events")))
         said = [e["message"] for e in running.api.list("events") if e["reason"] == "FailedCreate"]
-        assert said == ["Pod sums-t-0: is there, and not the job's; it is left as it is"]
+        assert said == [
+            (
+                "Failed to create Pod sums-t-0: an object of that name exists and does not belong to this "
+                "job; delete it or rename the job"
+            )
+        ]
         await running.api.delete("pods", "default", "sums-t-0", grace=0)
         await eventually(lambda: status(running, "sums").get("running") == 2)
 
@@ -276,7 +281,12 @@ def test_hosts_are_kept_in_an_object_of_the_job_alone(tmp_path: Path) -> None:
             await eventually(lambda name=name: phase(running, name) == "Running")  # type: ignore[misc] # a lambda
         assert (api.read("configmaps", "default", "mine-svc") or {})["data"] == before
         said = [e["message"] for e in api.list("events") if e["reason"] == "FailedCreate"]
-        assert said == ["ConfigMap mine-svc: is there, and not the job's; it is left as it is"]
+        assert said == [
+            (
+                "Failed to create ConfigMap mine-svc: an object of that name exists and does not belong to "
+                "this job; delete it or rename the job"
+            )
+        ]
         await eventually(lambda: "t.host" in (api.read("configmaps", "default", "again-svc") or {}).get("data", {}))
 
     live(tmp_path, check)

@@ -185,9 +185,9 @@ def test_a_queue_that_stands_elsewhere_is_not_the_one_that_is_meant() -> None:
     root = queue("root")
     assert contradiction(root, queue("q")) == ""
     assert contradiction(PARENT, queue("q", parent="eng")) == ""
-    assert contradiction(PARENT, queue("q")) == "'q' is to stand below 'eng', but it stands below 'root'"
+    assert contradiction(PARENT, queue("q")) == "queue 'q' must be a child of 'eng', but it is below 'root'"
     by_path = queue("q", annotations={"volcano.sh/hierarchy": "root/eng/q"})
-    assert contradiction(PARENT, by_path) == "'q' is to stand below 'eng', but it stands at 'root/eng/q'"
+    assert contradiction(PARENT, by_path) == "queue 'q' must be a child of 'eng', but it is at 'root/eng/q'"
 
 
 def test_an_entry_is_taken_out_at_any_depth() -> None:
@@ -267,8 +267,8 @@ def test_a_hierarchy_that_waits_says_why() -> None:
     cluster._store(QUEUES, "q", elsewhere)
     asyncio.run(Process(cluster).settle())
     (told,) = cluster.all(EVENTS)
-    assert told["reason"] == "HierarchyWaits"
-    assert told["message"].endswith("waits: 'q' is to stand below 'p', but it stands below 'root'")
+    assert told["reason"] == "HierarchyNotApplied"
+    assert told["message"].endswith("cannot be applied: queue 'q' must be a child of 'p', but it is below 'root'")
 
 
 def test_a_queue_without_a_place_says_so() -> None:
@@ -279,8 +279,8 @@ def test_a_queue_without_a_place_says_so() -> None:
     asyncio.run(Process(cluster).settle())
     messages = [(cluster.queue(name) or {})["status"]["conditions"][0]["message"] for name in ("lost", "odd")]
     assert messages == [
-        "spec.parent: there is no queue 'nowhere'; create it first or use 'root'",
-        "spec.weight: 'many' given, but a whole number is needed; write it without quotes",
+        "spec.parent: Not found: 'nowhere': create that queue first, or use 'root'",
+        "spec.weight: Invalid value: 'many': must be an integer; write it without quotes",
     ]
 
 

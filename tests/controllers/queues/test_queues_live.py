@@ -16,7 +16,7 @@ from pumice.admission import Settings
 from pumice.controllers.manager import ControllerManager
 from pumice.controllers.queues import QueueController
 from pumice.controllers.routing_events import RoutingEvents
-from pumice.embedded.admission import Admission
+from pumice.embedded.admission_hook import EmbeddedAdmission
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.kubeconfig import Access
@@ -129,7 +129,7 @@ class Bench:
 @asynccontextmanager
 async def bench(running: RunningCluster) -> AsyncIterator[Bench]:
     if running.api.writes.admission is None:
-        running.api.writes.admission = Admission(running.api.store, Settings())
+        running.api.writes.admission = EmbeddedAdmission(running.api.store, Settings())
     async with Session(Access(running.server)) as session:
         made = Bench(running, Api(session))
         made.start()
@@ -249,8 +249,8 @@ def test_a_parent_is_closed_with_its_children_and_each_remembers_what_it_was(tmp
         await on.command("OpenQueue", "eng")
         await on.until_states(eng="Open", a="Open", b="Closed", c="Open")
         assert {c["message"] for q in on.all_queues() for c in q["status"]["conditions"]} == {
-            "by itself it is Open",
-            "by itself it is Closed",
+            "its own state is Open",
+            "its own state is Closed",
         }
         await on.until_quiet()
 
@@ -340,7 +340,7 @@ def test_where_a_job_was_sent_is_said_once(tmp_path: Path) -> None:
         await asyncio.sleep(0.2)
         (event,) = routed()
         assert event["involvedObject"]["name"] == "sums"
-        assert event["message"].startswith("sent to queue 'default'")
+        assert event["message"].startswith("Routed to queue 'default'")
 
     on_bench(tmp_path, story)
 
@@ -357,14 +357,14 @@ def test_two_weights_for_one_inner_node(tmp_path: Path) -> None:
             return [each["message"] for some in found for each in some if each["type"] != "OwnState"]
 
         await eventually(lambda: bool(noted()))
-        assert noted() == ["gives 'root/eng' the weight 2, but 3, written later by queue 'q', is in force"]
+        assert noted() == ["weight 2 for 'root/eng' has no effect: the weight in force is 3 (set later by queue 'q')"]
         # p is older, but its weights are written again: now they count, also for a controller that starts anew.
         again = {"metadata": {"annotations": {"volcano.sh/hierarchy-weights": "1/5/8"}}}
         await on.api.patch(QUEUES.raw, "p", again)
         await eventually(lambda: "by queue 'p'" in "".join(noted()))
-        assert noted() == ["gives 'root/eng' the weight 3, but 5, written later by queue 'p', is in force"]
+        assert noted() == ["weight 3 for 'root/eng' has no effect: the weight in force is 5 (set later by queue 'p')"]
         await on.until_quiet()
-        assert noted() == ["gives 'root/eng' the weight 3, but 5, written later by queue 'p', is in force"]
+        assert noted() == ["weight 3 for 'root/eng' has no effect: the weight in force is 5 (set later by queue 'p')"]
 
     on_bench(tmp_path, story)
 
@@ -388,14 +388,14 @@ def test_a_command_that_fails_leaves_an_event(tmp_path: Path) -> None:
         events = [each for each in on.running.api.list("events") if each["reason"] == "CommandFailed"]
         assert all((each["type"], each["involvedObject"]["kind"]) == ("Warning", "Command") for each in events)
         assert {each["involvedObject"]["name"]: each["message"] for each in events} == {
-            "nobody": "CloseQueue was not carried out: there is no queue 'nowhere'",
+            "nobody": "Command CloseQueue failed: queue 'nowhere' not found",
             "stranger": (
-                f"CloseQueue was not carried out: target.uid is of-another, but queue 'team' has the uid {uid}: "
-                "it was made anew since"
+                f"Command CloseQueue failed: target.uid: Invalid value: 'of-another': "
+                f"queue 'team' has the uid '{uid}', so it was recreated since"
             ),
             "wrong": (
-                "AbortJob was not carried out: AbortJob is no command for a queue; use one of OpenQueue, CloseQueue, "
-                "PauseQueue, ResumeQueue"
+                "Command AbortJob failed: action: Unsupported value for a queue: 'AbortJob': supported values: "
+                "OpenQueue, CloseQueue, PauseQueue, ResumeQueue"
             ),
         }
 

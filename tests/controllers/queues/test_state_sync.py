@@ -92,7 +92,7 @@ def test_a_queue_that_comes_below_a_closed_one_is_closed_and_says_why() -> None:
     assert settled(cluster)["late"] == "Closed"
     (condition,) = (cluster.queue("late") or {})["status"]["conditions"]
     assert (condition["type"], condition["reason"]) == ("OwnState", "Open")
-    assert condition["message"] == "'eng' above it is Closed; by itself it is Open"
+    assert condition["message"] == "its ancestor 'eng' is Closed; its own state is Open"
 
 
 def test_conditions_of_others_stay() -> None:
@@ -105,7 +105,7 @@ def test_conditions_of_others_stay() -> None:
     command(cluster, "OpenQueue", "eng")
     settled(cluster)
     first, own = (cluster.queue("a") or {})["status"]["conditions"]
-    assert first == other and own["message"] == "by itself it is Open"
+    assert first == other and own["message"] == "its own state is Open"
 
 
 @pytest.mark.parametrize("overwritten", ["Closed", "Paused", "Open", "nonsense", None])
@@ -184,12 +184,15 @@ def test_a_command_is_meant_for_one_queue() -> None:
     assert not why_not(ordered("c", "", "1", uid="u", **meant), queue)
     assert not why_not(ordered("c", "", "1", **meant), queue)
     assert why_not(ordered("c", "", "1", uid="v", **meant), queue) == (
-        "target.uid is v, but queue 'q' has the uid u: it was made anew since"
+        "target.uid: Invalid value: 'v': queue 'q' has the uid 'u', so it was recreated since"
     )
-    assert why_not(ordered("c", "", "1", uid="u", **meant), None) == "there is no queue 'q'"
-    assert why_not(ordered("c", "", "1", uid="u"), None) == "target.name is missing: it names nobody"
+    assert why_not(ordered("c", "", "1", uid="u", **meant), None) == "queue 'q' not found"
+    assert why_not(ordered("c", "", "1", uid="u"), None) == "target.name: Required value"
     wrong = why_not({**ordered("c", "", "1", uid="u", **meant), "action": "AbortJob"}, queue)
-    assert wrong == "AbortJob is no command for a queue; use one of OpenQueue, CloseQueue, PauseQueue, ResumeQueue"
+    assert wrong == (
+        "action: Unsupported value for a queue: 'AbortJob': supported values: OpenQueue, CloseQueue, "
+        "PauseQueue, ResumeQueue"
+    )
 
 
 def test_the_tally_counts_what_is_there_and_what_is_not_over() -> None:

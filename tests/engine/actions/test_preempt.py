@@ -63,7 +63,7 @@ def test_of_another_queue_nothing_is_taken(rule: str) -> None:
 
 @pytest.mark.parametrize(("holds", "asks", "takes"), [(4, 4, 2), (5, 5, 2), (4, 1, 1), (1, 4, 0)])
 def test_equally_important_jobs_even_out(holds: int, asks: int, takes: int) -> None:
-    # Flat DRF: legal iff with the taker's task in and the victim's out the taker's share is not the larger: of 4 cpu
+    # Flat DRF: legal iff with the preemptor's task in and the victim's out its share is not the larger: of 4 cpu
     # 1/4 <= 3/4, 2/4 <= 2/4, not 3/4 <= 1/4. Of 5: 2/5 <= 3/5, not 3/5 <= 2/5. Who has one task gives none: 1/1 > 0.
     shell = one_queue(holds)
     shell.job("q", [(1,)] * holds, name="has")

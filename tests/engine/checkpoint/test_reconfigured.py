@@ -251,7 +251,7 @@ def test_room_that_is_kept_stays_kept_and_nothing_is_said_twice() -> None:
 
 def test_who_has_waited_has_waited_whatever_is_read_meanwhile() -> None:
     # b is owed from second 2 on and may take after 5 more: in second 7, though the file is read anew in every one.
-    shell = Shell(taking_engine(brakes=PreemptionCooldown(5 * SECOND, 0)), audited=False)
+    shell = Shell(taking_engine(cooldown=PreemptionCooldown(5 * SECOND, 0)), audited=False)
     shell.node("n0", 4)
     shell.queue("root/a")
     shell.queue("root/b")

@@ -110,7 +110,7 @@ def test_who_waits_on_a_node_waits_on_and_nobody_slips_in() -> None:
         engine.replace()
         bound += [decision.task for decision in shell.cycle() if isinstance(decision, Bind)]
     assert bound == ["ns/b-t-0", "ns/b-t-1"]
-    assert sum(evict.taker == "ns/b" for _, evict in shell.evictions) == 2
+    assert sum(evict.preemptor == "ns/b" for _, evict in shell.evictions) == 2
 
 
 def test_who_is_on_the_way_out_by_decision_alone_is_not_taken_for_running() -> None:

@@ -86,10 +86,10 @@ def test_a_job_that_runs() -> None:
     world.queue("q")
     answer = world.why(world.job("j", "q", 2, on=("n", "n")))
     assert (answer.cause, answer.running, answer.running_since) == ("running", 2, 10 * SECOND)
-    assert answer.verdict == "ns/j is not waiting: all its 2 tasks have a place"
+    assert answer.verdict == "ns/j is not waiting: all its 2 tasks have a node"
     assert answer.holds == {"cpu": "2"}
     alone = world.why(world.job("k", "q", 1, on=("n",)))
-    assert alone.verdict == "ns/k is not waiting: its task has a place"
+    assert alone.verdict == "ns/k is not waiting: its task has a node"
 
 
 def test_nothing_is_in_its_way() -> None:
@@ -98,7 +98,7 @@ def test_nothing_is_in_its_way() -> None:
     world.queue("q")
     answer = world.why(world.job("j", "q", 3, min_member=2))
     assert (answer.cause, answer.unit_tasks, answer.outlook.first) == ("next", 2, ["ns/j"])
-    assert answer.verdict == "ns/j waits for nothing: it starts 3 tasks in the next cycle"
+    assert answer.verdict == "ns/j waits only for the next cycle, which starts 3 tasks"
 
 
 def test_pods_without_their_group() -> None:
@@ -107,7 +107,7 @@ def test_pods_without_their_group() -> None:
     answer = world.why("ns/g")
     assert (answer.cause, answer.needs) == (
         "no group",
-        ["the PodGroup ns/g, which its pods name, has to be created"],
+        ["create PodGroup ns/g, which the pods of the job name"],
     )
 
 
@@ -120,13 +120,13 @@ def test_queues_that_take_no_work() -> None:
     below, parent, orphan, nowhere = (world.job(queue, queue, 1) for queue in ("b", "a", "c", "nowhere"))
     answer = world.why(below)
     assert answer.cause == "queue"
-    assert answer.verdict == "ns/b waits: queue a, above its own, is Paused"
+    assert answer.verdict == "ns/b waits: queue a, an ancestor of its queue, is Paused"
     # a is also stopped, because a job is in it although it has a queue below.
-    assert answer.needs == ["queue a has to be resumed", "what is wrong with queue a has to be put right"]
-    assert world.why(parent).notes == ["queue root/a has queues below it, and only leaf queues take jobs"]
+    assert answer.needs == ["resume queue a", "correct the spec of queue a"]
+    assert world.why(parent).notes == ["queue root/a is not a leaf queue, and only leaf queues accept jobs"]
     assert world.why(orphan).cause == "no queue"
-    assert "there is no queue 'gone'" in world.why(orphan).verdict
-    assert world.why(nowhere).verdict == "ns/nowhere waits: there is no queue nowhere"
+    assert "Not found: 'gone'" in world.why(orphan).verdict
+    assert world.why(nowhere).verdict == "ns/nowhere waits: queue nowhere does not exist"
 
 
 def test_of_queues_that_show_a_state_from_above_the_one_is_named_that_was_told() -> None:
@@ -141,11 +141,11 @@ def test_of_queues_that_show_a_state_from_above_the_one_is_named_that_was_told()
     ):
         world.queue(name, parent=parent, state=state)
     answer = world.why(world.job("j", "leaf", 1))
-    assert answer.verdict == "ns/j waits: queue org, above its own, is Paused"
-    assert answer.needs == ["queue org has to be resumed"]
+    assert answer.verdict == "ns/j waits: queue org, an ancestor of its queue, is Paused"
+    assert answer.needs == ["resume queue org"]
     both = world.why(world.job("k", "shut", 1))
-    assert both.notes == ["queue org, above its own, is Paused", "queue shut is Closed"]
-    assert both.needs == ["queue org has to be resumed", "queue shut has to be opened"]
+    assert both.notes == ["queue org, an ancestor of its queue, is Paused", "queue shut is Closed"]
+    assert both.needs == ["resume queue org", "open queue shut"]
 
 
 def test_a_subtree_whose_numbers_contradict_each_other() -> None:
@@ -156,8 +156,8 @@ def test_a_subtree_whose_numbers_contradict_each_other() -> None:
     answer = world.why(world.job("j", "b", 1))
     assert answer.cause == "queue"
     assert answer.notes == [
-        "queue a, above its own, is stopped: queue 'b' has capability cpu 5, more than the cpu 4 of 'a' above it; "
-        "raise the one or lower the other"
+        "queue a, an ancestor of its queue, starts no jobs: queue 'b' has capability cpu 5, "
+        "more than the cpu 4 of its ancestor 'a'; lower the first or raise the second"
     ]
 
 
@@ -172,7 +172,7 @@ def test_what_is_not_let_in_has_its_numbers() -> None:
     answer = world.why(world.job("j", "a", 0, min_resources=(8000,), phase=JobPhase.PENDING))
     assert answer.cause == "not let in"
     assert answer.verdict == (
-        "ns/j is not let in yet: the cluster has no cpu left to promise, overbooked 1.2 times: "
+        "ns/j is not enqueued yet: the cluster has no cpu left to promise, overbooked 1.2 times: "
         "10 held, 0 promised and 8 asked for are more than 12"
     )
 
@@ -183,9 +183,9 @@ def test_what_is_larger_than_the_cluster_is_not_told_to_wait_for_others() -> Non
     world.queue("q")
     answer = world.why(world.job("j", "q", 0, min_resources=(13_000,), phase=JobPhase.PENDING))
     assert answer.verdict == (
-        "ns/j waits and will never start: it asks for cpu 13 to start with, and the whole cluster has cpu 10"
+        "ns/j waits and can never start: its minResources request cpu 13, but the whole cluster has cpu 10"
     )
-    assert answer.needs == ["the cluster has to grow, or the job has to ask for less"]
+    assert answer.needs == ["add nodes, or request less"]
 
 
 def test_pods_that_are_missing() -> None:
@@ -204,13 +204,13 @@ def test_what_never_fits() -> None:
     task = world.why(world.job("large", "q", 1, cpu=5))
     assert task.cause == "never"
     assert len(task.notes) == 1
-    assert task.verdict == "ns/large waits and will never start: 1 task would fit no node even if it were empty"
+    assert task.verdict == "ns/large waits and can never start: 1 task would not fit any node even if it were empty"
     assert [(out.reason, out.count) for out in task.places[0].out] == [
         ("taint gpu:NoSchedule, which it does not tolerate", 1),
-        ("too little cpu", 1),
+        ("insufficient cpu", 1),
     ]
     gang = world.why(world.job("gang", "q", 5, min_member=5))
-    assert gang.notes == ["it must start 5 tasks together; the empty cluster has room for 4"]
+    assert gang.notes == ["it must start 5 tasks together, but the empty cluster has capacity for 4"]
 
 
 def test_first_come_first_served() -> None:
@@ -221,7 +221,7 @@ def test_first_come_first_served() -> None:
     world.job("large", "q", 1, cpu=3)
     answer = world.why(world.job("small", "q", 1))
     assert answer.cause == "line"
-    assert answer.verdict == "ns/small waits: queue root/q is first come first served, and ns/large is first"
+    assert answer.verdict == "ns/small waits: queue root/q is FIFO (dequeueStrategy: fifo), and ns/large is at its head"
 
 
 def test_the_capability_of_an_ancestor() -> None:
@@ -232,10 +232,10 @@ def test_the_capability_of_an_ancestor() -> None:
     world.job("runs", "b", 2, on=("n",) * 2)
     answer = world.why(world.job("j", "b", 3, min_member=3))
     assert answer.cause == "limit"
-    assert answer.verdict == "ns/j waits: queue root/a holds cpu 2 of its capability 4, and 3 more is asked for"
+    assert answer.verdict == "ns/j waits: queue root/a holds cpu 2 of its capability of 4, and the job requests 3 more"
     (limit,) = answer.limits
     assert (limit.kind, limit.queue, limit.most, limit.held, limit.asks) == ("capability", "root/a", "4", "2", "3")
-    assert answer.needs == ["jobs in root/a have to free cpu 1, or its capability has to be raised"]
+    assert answer.needs == ["wait until jobs in root/a free cpu 1, or raise its capability"]
 
 
 def test_a_job_that_has_less_important_ones_go_within_a_limit() -> None:
@@ -246,7 +246,7 @@ def test_a_job_that_has_less_important_ones_go_within_a_limit() -> None:
     world.job("runs", "a", 3, on=("n",) * 3)
     answer = world.why(world.job("j", "a", 2, min_member=2))
     assert [limit.kind for limit in answer.limits] == ["capability"]
-    assert answer.needs == ["nothing: it takes room in the next cycle: 1 task of ns/runs goes (preempt)"]
+    assert answer.needs == ["no action needed: it preempts in the next cycle: 1 task of ns/runs is evicted (preempt)"]
 
 
 def test_limits_at_two_levels_are_both_named() -> None:
@@ -269,10 +269,7 @@ def test_what_others_are_guaranteed() -> None:
     (limit,) = answer.limits
     assert limit.kind == "guarantee"
     # 10 less the 4 of b.
-    assert (
-        limit.message
-        == "queue root/a holds cpu 6 of 6 that it may have, and 1 more is asked for: root/b is guaranteed 4"
-    )
+    assert limit.message == "queue root/a holds cpu 6 of at most 6, and the job requests 1 more: root/b is guaranteed 4"
 
 
 def test_the_limit_of_a_user_with_its_arithmetic() -> None:
@@ -288,8 +285,8 @@ def test_the_limit_of_a_user_with_its_arithmetic() -> None:
     (limit,) = answer.limits
     assert limit.kind == "user"
     assert limit.message == (
-        "user alice holds cpu 5 in queue root/lab and asks for 1 more; "
-        "a user may hold 4334m = min(max(13 / 3 users, 13 x 25 %), 12 x 0.5)"
+        "user alice holds cpu 5 in queue root/lab and requests 1 more; "
+        "the user limit is 4334m = min(max(13 / 3 users, 13 x 25 %), 12 x 0.5)"
     )
 
 
@@ -311,7 +308,7 @@ def test_nodes_are_grouped_by_what_is_wrong_with_them() -> None:
         (1, "not ready"),
         (1, "cordoned"),
         (1, "taint dedicated=db:NoSchedule, which it does not tolerate"),
-        (3, "too little cpu"),
+        (3, "insufficient cpu"),
     ]
     (lack,) = places.out[-1].lacks
     assert (lack.resource, lack.needs, lack.most) == ("cpu", "3", "2")
@@ -363,7 +360,7 @@ def test_what_it_takes_back_and_when(lent: World) -> None:
     assert (answer.cause, answer.owed) == ("room", True)
     assert answer.outlook.starts_at == NOW + 18 * SECOND
     assert [eviction.job for eviction in answer.outlook.evictions] == ["ns/borrower"]
-    assert answer.needs[0] == ("nothing: it takes room in 18 s: 1 task of ns/borrower goes (reclaim)")
+    assert answer.needs[0] == ("no action needed: it preempts in 18 s: 1 task of ns/borrower is evicted (reclaim)")
     assert all(task.node is not None for task in lent.engine.state.tasks.values() if task.status.held)
 
 
@@ -388,7 +385,7 @@ def test_a_gang_that_is_entitled_to_less() -> None:
     world.job("runs", "a", 8, on=("n",) * 8)
     answer = world.why(world.job("gang", "b", 6, min_member=6))
     assert (answer.owed, answer.target) == (False, 4.0)
-    assert "It is entitled to less than that, so it runs on what others leave." in answer.verdict
+    assert "The job is entitled to less than that, so it can only start on spare capacity." in answer.verdict
 
 
 def test_others_come_first_and_leave_no_room() -> None:
@@ -399,5 +396,5 @@ def test_others_come_first_and_leave_no_room() -> None:
     world.job("first", "q", 1, cpu=3)
     answer = world.why(world.job("second", "q", 1, cpu=3))
     assert answer.cause == "turn"
-    assert answer.verdict == "ns/second waits: ns/first comes first and leaves it no room"
+    assert answer.verdict == "ns/second waits: ns/first comes first and leaves it no capacity"
     assert (answer.places[0].fitting, answer.places[0].out[0].lacks[0].most) == (0, "1")

@@ -135,19 +135,19 @@ def _units_missing(node: ShareNode, lost: list[JobNode], ask: Items) -> float:
     return max(0.0, min(lack / amount for lack, (_, amount) in zip(missing, ask, strict=True)))
 
 
-def _could_start(engine: Engine, taker: JobNode) -> bool:
+def _could_start(engine: Engine, preemptor: JobNode) -> bool:
     """Whether a job's unit would find room if tasks above whole targets went: of other queues, or of its own.
 
     Reclaim takes from other queues and preempt inside one; nothing takes from both for one unit.
     """
-    others = [leaf for leaf in engine.tree.jobs.values() if leaf is not taker]
+    others = [leaf for leaf in engine.tree.jobs.values() if leaf is not preemptor]
     return any(
-        _has_room(engine, taker, [leaf for leaf in others if (leaf.queue is taker.queue) is inside])
+        _has_room(engine, preemptor, [leaf for leaf in others if (leaf.queue is preemptor.queue) is inside])
         for inside in (False, True)
     )
 
 
-def _has_room(engine: Engine, taker: JobNode, losers: list[JobNode]) -> bool:
+def _has_room(engine: Engine, preemptor: JobNode, losers: list[JobNode]) -> bool:
     """Whether all of a unit would find room if these jobs lost what is above their whole targets; none goes whole."""
     spare = {
         leaf: [max(0, held - whole) for held, whole in zip(leaf.held, leaf.integer_target, strict=True)]
@@ -166,7 +166,7 @@ def _has_room(engine: Engine, taker: JobNode, losers: list[JobNode]) -> bool:
                 for j, amount in task.shape.ask:
                     beyond[j] -= amount
                     free[task.node.name][j] += amount
-    for shape, count in taker.unit.parts:
+    for shape, count in preemptor.unit.parts:
         for _ in range(count):
             name = next((n for n, room in free.items() if all(room[j] >= a for j, a in shape.ask)), None)
             if name is None:

@@ -135,11 +135,11 @@ def test_all_who_wait_on_a_node_start_together() -> None:
     for _ in range(6):
         shell.job("a", [(1,)])
     shell.cycle()
-    takers = [shell.job("b", [(2,)]), shell.job("b", [(2,)])]
+    preemptors = [shell.job("b", [(2,)]), shell.job("b", [(2,)])]
     shell.cycle()
     assert len(shell.evictions) == 4
     shell.cycle()
-    assert [shell.running(taker) for taker in takers] == [1, 1]
+    assert [shell.running(preemptor) for preemptor in preemptors] == [1, 1]
 
 
 def test_one_victim_makes_room_for_two_tasks() -> None:

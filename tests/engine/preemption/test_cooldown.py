@@ -39,9 +39,9 @@ def silent() -> SchedulerConfig:
     return parse_config(SILENT, known_plugins=BUILT_IN, known_actions=ACTIONS)
 
 
-def first_eviction(config: SchedulerConfig, brakes: PreemptionCooldown = NO_COOLDOWN, cycles: int = 30) -> int | None:
+def first_eviction(config: SchedulerConfig, cooldown: PreemptionCooldown = NO_COOLDOWN, cycles: int = 30) -> int | None:
     """Queue a fills 4 cpu in the first second; b comes for its half in the fifth. When is the first eviction?"""
-    shell = Shell(Engine(config, BUILT_IN, brakes=brakes))
+    shell = Shell(Engine(config, BUILT_IN, cooldown=cooldown))
     shell.node("n0", 4)
     shell.queue("root/a")
     shell.queue("root/b")
@@ -71,8 +71,8 @@ def first_eviction(config: SchedulerConfig, brakes: PreemptionCooldown = NO_COOL
 def test_from_when_on(patience: object, min_runtime: object, second: int | None) -> None:
     assert first_eviction(config_of(patience, min_runtime)) == second
     # The same by what the shell says where the file is silent.
-    brakes = PreemptionCooldown(int(float(str(patience)) * SECOND), int(float(str(min_runtime)) * SECOND))
-    assert first_eviction(silent(), brakes) == second
+    cooldown = PreemptionCooldown(int(float(str(patience)) * SECOND), int(float(str(min_runtime)) * SECOND))
+    assert first_eviction(silent(), cooldown) == second
 
 
 def test_what_the_file_says_counts_before_what_the_shell_says() -> None:
@@ -156,7 +156,7 @@ def evicted_in(**spec: Any) -> list[int]:
     return sorted({cycle for cycle, decision in simulation.decisions if isinstance(decision, Evict)})
 
 
-def test_a_scenario_has_no_brakes_unless_it_says_so() -> None:
+def test_scenario_has_no_cooldown_unless_it_sets_one() -> None:
     assert evicted_in() == [3]
     assert evicted_in(config=TEXT.format(patience=4, min_runtime=0)) == [7]
     assert evicted_in(config=TEXT.format(patience=4, min_runtime=0), cycleSeconds=2) == [5]

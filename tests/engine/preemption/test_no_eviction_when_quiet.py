@@ -41,8 +41,8 @@ def take_nothing_back(seeds: range, rule: str, kind: Arrivals) -> None:
         shell = arrivals(seed, rule, kind)
         took: set[tuple[str, str]] = set()
         for _ in range(FEW):
-            now = {(d.taker, d.job) for d in shell.cycle() if isinstance(d, Evict) and d.action == "reclaim"}
-            back = {(taker, victim) for taker, victim in now if (victim, taker) in took}
+            now = {(d.preemptor, d.job) for d in shell.cycle() if isinstance(d, Evict) and d.action == "reclaim"}
+            back = {(preemptor, victim) for preemptor, victim in now if (victim, preemptor) in took}
             assert not back, f"seed {seed}: {back}"
             took = now
 

@@ -1,4 +1,4 @@
-"""Which plugins speak for a taker: with their flags off they have no say, and nobody is taken.
+"""Which plugins speak for a preemptor: with their flags off they have no say, and nobody is taken.
 
 See docs/fairness.md, section 9.9.
 """

@@ -199,7 +199,7 @@ def turn(shell: Shell, step: int) -> None:
 
 @pytest.mark.parametrize("patience", [0, 3, 10])
 def test_a_gang_of_half_the_cluster_starts_after_its_patience(patience: int) -> None:
-    shell = half_and_endless(taking_engine(brakes=PreemptionCooldown(patience * SECOND, 0)))
+    shell = half_and_endless(taking_engine(cooldown=PreemptionCooldown(patience * SECOND, 0)))
     for step in range(patience + 3):
         turn(shell, step)
         # It is found without room in the first cycle; ``patience`` seconds later it takes, and starts the cycle after.
@@ -209,7 +209,7 @@ def test_a_gang_of_half_the_cluster_starts_after_its_patience(patience: int) -> 
 
 
 def test_who_has_only_just_started_is_spared() -> None:
-    shell = half_and_endless(taking_engine(brakes=PreemptionCooldown(0, 5 * SECOND)))
+    shell = half_and_endless(taking_engine(cooldown=PreemptionCooldown(0, 5 * SECOND)))
     assert {task.started for task in shell.tasks.values() if task.node is not None} == {SECOND}
     while not shell.evictions and shell.cycles < 20:
         shell.cycle()

@@ -2,7 +2,7 @@
 
 See docs/fairness.md, section 9.
 
-The ``Book`` of the shell replays each cycle: nobody goes without the taker's unit getting its whole claim, and its
+The ``Book`` of the shell replays each cycle: nobody goes without the preemptor's unit getting its whole claim, and its
 start later; no victim could have stayed; minimums, whole targets and guarantees hold; what is missing falls with every
 reclaim; nodes are never over capacity. Here: that it comes to rest when arrivals stop, under every order, and that
 nobody takes back what was just taken from him. Every test also asks that something was taken at all: under ``capacity``
@@ -110,10 +110,10 @@ def test_it_comes_to_rest_after_thousands_of_cycles(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", [rule for rule in ORDERS if rule != "steer"])
 def test_after_a_reclaim_the_opposite_one_is_illegal(rule: str) -> None:
-    # Where the two paths part, the taker's side came first and does not come after the victim's now, everybody who
+    # Where the two paths part, the preemptor's side came first and does not come after the victim's now, everybody who
     # went counted out: so the victim's side does not come first, which it would have to, to take back. By proportion
-    # the taker's side may come after it now: it is within what it deserves, so nobody may take from it, and the
-    # victim's share is larger than the taker's was.
+    # the preemptor's side may come after it now: it is within what it deserves, so nobody may take from it, and the
+    # victim's share is larger than the preemptor's was.
     def check(seed: int) -> Shell:
         shell, world, _ = restless(seed, rule)
         shell.engine.context.tracing = True
@@ -176,8 +176,8 @@ def test_two_jobs_never_take_from_each_other_in_turn(rule: str) -> None:
             shell.cycle()
         took: set[tuple[str, str]] = set()
         for _ in range(12):
-            now = {(decision.taker, decision.job) for decision in shell.cycle() if isinstance(decision, Evict)}
-            back = {(taker, victim) for taker, victim in now if (victim, taker) in took}
+            now = {(decision.preemptor, decision.job) for decision in shell.cycle() if isinstance(decision, Evict)}
+            back = {(preemptor, victim) for preemptor, victim in now if (victim, preemptor) in took}
             assert not back, f"{back}: taken back"
             took |= now
         return shell

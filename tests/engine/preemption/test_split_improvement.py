@@ -26,7 +26,7 @@ def job(grove: Grove, entitled: int, held: int) -> JobNode:
 @pytest.mark.parametrize(
     ("left", "started", "better"),
     [
-        # The gang's side is entitled to what is left of 100 and holds nothing now; the taker started so much.
+        # The gang's side is entitled to what is left of 100 and holds nothing now; the preemptor started so much.
         (50, 50, False),  # 50 are missing on either side: no better
         (20, 80, True),
         (80, 20, False),
@@ -35,26 +35,26 @@ def job(grove: Grove, entitled: int, held: int) -> JobNode:
 )
 def test_less_must_be_missing_afterwards(left: int, started: int, better: bool) -> None:
     grove = Grove([100, 0, 0, 0])
-    gang, taker = job(grove, left, 0), job(grove, 100 - left, started)
-    assert improves_split([(taker, ((CPU, started),))], [gang], grove.capacity) is better
+    gang, preemptor = job(grove, left, 0), job(grove, 100 - left, started)
+    assert improves_split([(preemptor, ((CPU, started),))], [gang], grove.capacity) is better
 
 
 def test_what_a_taker_starts_beyond_its_entitlement_is_no_gain() -> None:
     grove = Grove([100, 0, 0, 0])
-    gang, taker = job(grove, 10, 0), job(grove, 5, 60)
-    assert not improves_split([(taker, ((CPU, 60),))], [gang], grove.capacity)
+    gang, preemptor = job(grove, 10, 0), job(grove, 5, 60)
+    assert not improves_split([(preemptor, ((CPU, 60),))], [gang], grove.capacity)
 
 
 def test_jobs_that_go_are_counted_together() -> None:
     # 30 are gained. Each of two jobs leaves its queue short of 20: one of them is worth it, both are not.
     grove = Grove([100, 0, 0, 0])
-    first, second, taker = job(grove, 20, 0), job(grove, 20, 0), job(grove, 30, 30)
-    units = [(taker, ((CPU, 30),))]
+    first, second, preemptor = job(grove, 20, 0), job(grove, 20, 0), job(grove, 30, 30)
+    units = [(preemptor, ((CPU, 30),))]
     assert improves_split(units, [first], grove.capacity)
     assert not improves_split(units, [first, second], grove.capacity)
 
 
 def test_a_place_alone_is_no_gain() -> None:
     grove = Grove([100, 0, 0, 0])
-    gang, taker = job(grove, 1, 0), job(grove, 10, 0)
-    assert not improves_split([(taker, ())], [gang], grove.capacity)
+    gang, preemptor = job(grove, 1, 0), job(grove, 10, 0)
+    assert not improves_split([(preemptor, ())], [gang], grove.capacity)

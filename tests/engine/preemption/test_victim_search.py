@@ -51,9 +51,9 @@ def test_own_siblings_before_cousins() -> None:
     assert (shell.running("ns/t2"), shell.running("ns/u")) == (6, 6)
     shell.job("one-t1", [(1,)] * 2, name="t1")
     shell.job("three-v", [(1,)] * 4, name="v")
-    took = [(d.taker, d.job) for d in shell.cycle() if isinstance(d, Evict)]
-    assert [victim for taker, victim in took if taker == "ns/t1"] == ["ns/t2"] * 2
-    assert sorted(victim for taker, victim in took if taker == "ns/v") == ["ns/t2"] * 2 + ["ns/u"] * 2
+    took = [(d.preemptor, d.job) for d in shell.cycle() if isinstance(d, Evict)]
+    assert [victim for preemptor, victim in took if preemptor == "ns/t1"] == ["ns/t2"] * 2
+    assert sorted(victim for preemptor, victim in took if preemptor == "ns/v") == ["ns/t2"] * 2 + ["ns/u"] * 2
 
 
 @pytest.mark.parametrize("important", [False, True])
@@ -208,8 +208,8 @@ NEVER: dict[str, Callable[[Shell], None]] = {
     "a disruption budget": budget,
     "a queue that is not reclaimable": not_reclaimable,
     "a queue below one that is not": not_reclaimable_above,
-    "a taker that never preempts": never_preempts,
-    "a taker whose class never preempts": class_never_preempts,
+    "a preemptor that never preempts": never_preempts,
+    "a preemptor whose class never preempts": class_never_preempts,
 }
 
 
@@ -366,10 +366,10 @@ def test_nobody_goes_for_a_unit_that_has_room_in_another_arrangement() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gang", "takers", "goes"),
+    ("gang", "preemptors", "goes"),
     [
         # c is entitled to all it asks for, a to the rest. The gang is more than that, so it may go, but only whole:
-        # then a is short of its rest, and c no longer of what its takers start. 2 : 2 is no better, 1 : 3 is.
+        # then a is short of its rest, and c no longer of what its preemptors start. 2 : 2 is no better, 1 : 3 is.
         (4, [1, 1], False),
         (4, [2], False),
         (4, [1, 1, 1], True),
@@ -383,19 +383,19 @@ def test_nobody_goes_for_a_unit_that_has_room_in_another_arrangement() -> None:
     ],
     ids=str,
 )
-def test_a_gang_goes_whole_where_the_split_gets_better(gang: int, takers: list[int], goes: bool) -> None:
+def test_a_gang_goes_whole_where_the_split_gets_better(gang: int, preemptors: list[int], goes: bool) -> None:
     shell = shell_of(gang)
     shell.queue("root/a", "1/1")
     shell.queue("root/c", "1/9")  # entitled to all it asks for
     shell.job("a", [(1,)] * gang, gang, name="a")
     shell.cycle()
     assert shell.running("ns/a") == gang
-    for i, cpu in enumerate(takers):
+    for i, cpu in enumerate(preemptors):
         shell.job("c", [(cpu,)], name=f"c{i}")
     went = victims(shell)
     assert sorted(went) == ([f"a.{i}" for i in range(gang)] if goes else [])
     shell.settle()
-    assert shell.running("c") == (len(takers) if goes else 0)
+    assert shell.running("c") == (len(preemptors) if goes else 0)
 
 
 def test_several_jobs_of_several_queues_fill_the_room_of_a_gang_together() -> None:

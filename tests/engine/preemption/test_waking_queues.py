@@ -114,13 +114,13 @@ def unit_of(leaf: JobNode) -> list[tuple[int, ...]]:
     return [task.spec.request for task in waiting[:size]] if len(waiting) >= size else []
 
 
-def can_be_placed(engine: Engine, taker: JobNode) -> bool:
+def can_be_placed(engine: Engine, preemptor: JobNode) -> bool:
     """Task by task, each on the first node where it fits once everybody there that may go went."""
-    unit = unit_of(taker)
+    unit = unit_of(preemptor)
     spare = {
         leaf: may_lose(leaf)
         for leaf in engine.tree.jobs.values()
-        if leaf is not taker and leaf.queue is not taker.queue
+        if leaf is not preemptor and leaf.queue is not preemptor.queue
     }
     gone: set[str] = set()
     taken: dict[str, list[int]] = {}
@@ -142,11 +142,11 @@ def can_be_placed(engine: Engine, taker: JobNode) -> bool:
                 break
         else:
             return False
-    return worth_it(engine, taker, unit, gone)
+    return worth_it(engine, preemptor, unit, gone)
 
 
-def worth_it(engine: Engine, taker: JobNode, unit: list[tuple[int, ...]], gone: set[str]) -> bool:
-    """Whether less is missing afterwards where jobs go whole: on their sides together than on the taker's before."""
+def worth_it(engine: Engine, preemptor: JobNode, unit: list[tuple[int, ...]], gone: set[str]) -> bool:
+    """Whether less is missing afterwards where jobs go whole, on their sides together, than on the preemptor's now."""
     lost: dict[JobNode, list[str]] = {}
     for key in gone:
         job = engine.state.tasks[key].job
@@ -157,7 +157,7 @@ def worth_it(engine: Engine, taker: JobNode, unit: list[tuple[int, ...]], gone: 
     short: dict[ShareNode, float] = {}
     gains = []
     for leaf in whole:
-        ours, theirs = sides(taker, leaf)
+        ours, theirs = sides(preemptor, leaf)
         gone_here = [
             engine.state.tasks[k].spec.request for other in lost if theirs in line_of(other) for k in lost[other]
         ]
@@ -179,9 +179,9 @@ def line_of(node: ShareNode) -> list[ShareNode]:
     return [node, *(line_of(node.parent) if node.parent is not None else ())]
 
 
-def sides(taker: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode]:
+def sides(preemptor: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode]:
     """The children of the last common node that the two are below."""
-    ours, theirs = line_of(taker)[::-1], line_of(victim)[::-1]
+    ours, theirs = line_of(preemptor)[::-1], line_of(victim)[::-1]
     k = next(k for k, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a is not b)
     return ours[k], theirs[k]
 
@@ -270,7 +270,7 @@ def excess_of_victims(seed: int) -> list[float]:
 
 def least_victims(book: Book, commit: Commit) -> float | None:
     """By trying all sets of tasks that may go; None where there are too many to try."""
-    ours = book.queue(commit.taker)
+    ours = book.queue(commit.preemptor)
     legal = [
         seen
         for seen in book.tasks.values()

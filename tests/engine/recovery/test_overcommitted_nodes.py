@@ -36,7 +36,7 @@ def bound(name: str, cpu: int, started: int, **more: object) -> TaskSpec:
 
 
 def gone(decisions: list[Decision]) -> list[str]:
-    return [d.task.removeprefix("ns/") for d in decisions if isinstance(d, Evict) and d.action == "relieve"]
+    return [d.task.removeprefix("ns/") for d in decisions if isinstance(d, Evict) and d.action == "relieve-nodes"]
 
 
 def test_the_youngest_goes_in_the_cycle_in_which_it_is_seen() -> None:

@@ -98,7 +98,7 @@ def test_a_part_that_is_not_completed_in_time_goes_with_a_reason() -> None:
     assert not evicted(seconds(shell, SECONDS - 1))
     gone = shell.cycle()
     assert evicted(gone) == ["ns/gang-t-0", "ns/gang-t-1"]
-    assert {(d.taker, d.action, d.node) for d in gone if isinstance(d, Evict)} == {("", "mend", "n")}
+    assert {(d.preemptor, d.action, d.node) for d in gone if isinstance(d, Evict)} == {("", "repair-gangs", "n")}
     assert "these go" in next(d.message for d in gone if isinstance(d, Condition) and d.reason == "GangIncomplete")
     assert not evicted(seconds(shell, 2 * SECONDS))
     assert not shell.engine.context.partial_gangs
@@ -350,7 +350,7 @@ def test_with_room_every_part_is_completed_at_once_and_first(rule: str, seed: in
     parts = crash.parts()
     decisions = crash.cycle()
     assert not crash.parts(), f"of {parts}"
-    assert not [decision for decision in decisions if isinstance(decision, Evict) and decision.action == "mend"]
+    assert not [decision for decision in decisions if isinstance(decision, Evict) and decision.action == "repair-gangs"]
     moved = [decision.job for decision in decisions if isinstance(decision, Bind | Evict)]
     others = [number for number, job in enumerate(moved) if job not in parts]
     assert set(moved[: others[0]] if others else moved) == parts
@@ -373,7 +373,7 @@ def test_whatever_happened_no_part_is_left_after_the_limit(rule: str, seed: int)
     parts, last, started = crash.parts(), 0, shell.now + SECOND
     for cycle in (0, 1, 2, SECONDS - 1, SECONDS):
         shell.now = max(shell.now, started + (cycle - 1) * SECOND)
-        sent_back = {d.job for d in crash.cycle() if isinstance(d, Evict) and d.action == "mend"}
+        sent_back = {d.job for d in crash.cycle() if isinstance(d, Evict) and d.action == "repair-gangs"}
         assert sent_back <= parts, "nobody else is sent back"
         last = cycle if sent_back else last
     assert last in (0, SECONDS)

@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from kubebase.timestamps import stamp
 from kubesim.api.client import InProcessClient as Behind
-from kubesim.http.tls import certificates
+from kubesim.http.tls import load_or_issue_certificates
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, CredentialError
 from pumice.kube.client.exec_plugin import RETRY_SECONDS, ExecConfig, ExecPlugin
@@ -294,7 +294,7 @@ def client_certificate() -> tuple[str, str]:
 
 def test_a_client_certificate_is_presented_and_replaced(world: World, tmp_path: Path) -> None:
     """A server that asks for a certificate of one authority, then of another: two certificates of the command."""
-    made = certificates(tmp_path / "server", "127.0.0.1")
+    made = load_or_issue_certificates(tmp_path / "server", "127.0.0.1")
     clients = [client_certificate() for _ in range(2)]
     contexts = [made.context() for _ in clients]
     for context, client in zip(contexts, clients, strict=True):

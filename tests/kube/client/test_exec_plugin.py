@@ -136,18 +136,24 @@ def test_an_expiry_as_go_writes_it(stub: ExecStub) -> None:
     [
         (
             {"apiVersion": "client.authentication.k8s.io/v1alpha1"},
-            "exec.apiVersion: 'client.authentication.k8s.io/v1al",
+            "exec.apiVersion: Unsupported value: 'client.authentication.k8s.io/v1al",
         ),
-        ({"apiVersion": None}, "exec.apiVersion: None is not supported; there are client.authentication.k8s.io/v1, "),
-        ({"command": None}, "exec.command: the command that supplies the credentials is missing"),
+        (
+            {"apiVersion": None},
+            "exec.apiVersion: Unsupported value: None: supported values: client.authentication.k8s.io/v1, ",
+        ),
+        ({"command": None}, "exec.command: Required value: the command that prints the credentials"),
         (
             {"interactiveMode": None},
-            "exec.interactiveMode: client.authentication.k8s.io/v1 needs one of Never, IfAvail",
+            (
+                "exec.interactiveMode: Required value for client.authentication.k8s.io/v1: supported "
+                "values: Never, IfAvail"
+            ),
         ),
-        ({"interactiveMode": "Maybe"}, "needs one of Never, IfAvailable, Always, not 'Maybe'"),
-        ({"args": "a"}, "exec.args: a list of strings is needed"),
-        ({"env": [{"name": "A", "value": 1}]}, "exec.env[0]: name and value are needed, both strings"),
-        ({"env": "A=1"}, "exec.env[0]: str given, but a mapping is needed"),
+        ({"interactiveMode": "Maybe"}, "Unsupported value: 'Maybe': supported values: Never, IfAvailable, Always"),
+        ({"args": "a"}, "exec.args: must be a list of strings"),
+        ({"env": [{"name": "A", "value": 1}]}, "exec.env[0]: Required value: name and value, both strings"),
+        ({"env": "A=1"}, "exec.env[0]: Invalid value: str: must be a mapping"),
     ],
 )
 def test_entries_that_cannot_be_used(entry: dict[str, Any], complaint: str, stub: ExecStub, tmp_path: Path) -> None:
@@ -169,13 +175,15 @@ def test_a_token_or_certificate_beside_it_wins(stub: ExecStub, tmp_path: Path) -
 def test_a_command_that_is_missing_comes_with_the_hint(stub: ExecStub) -> None:
     with pytest.raises(CredentialError) as failed:
         run_command(config(stub, command="no-such-plugin", install_hint="Install it with: get it"))
-    assert str(failed.value) == f"{FIELD}: the command no-such-plugin was not found\nInstall it with: get it"
+    assert (
+        str(failed.value) == f"{FIELD}: credential plugin no-such-plugin executable not found\nInstall it with: get it"
+    )
     assert not failed.value.sent
 
 
 def test_a_command_that_may_not_be_run(stub: ExecStub) -> None:
     stub.command.chmod(0o644)
-    with pytest.raises(CredentialError, match="stub-plugin cannot be run: Permission denied"):
+    with pytest.raises(CredentialError, match="stub-plugin cannot be executed: Permission denied"):
         run_command(config(stub))
 
 
@@ -184,13 +192,13 @@ def test_a_command_that_fails_is_quoted_without_its_arguments(stub: ExecStub) ->
     with pytest.raises(CredentialError) as failed:
         run_command(config(stub, arguments=("--client-secret=secret",)))
     assert str(failed.value) == (
-        f"{FIELD}: the command {stub.command} failed with exit code 7\nToken has expired\nrun: aws sso login"
+        f"{FIELD}: credential plugin {stub.command} failed with exit code 7\nToken has expired\nrun: aws sso login"
     )
 
 
 def test_a_command_that_never_ends_is_ended(stub: ExecStub) -> None:
     stub.answers(token="t", gate=True)
-    with pytest.raises(CredentialError, match=r"did not end within 0\.5 s"):
+    with pytest.raises(CredentialError, match=r"timed out after 0\.5 s"):
         run_command(config(stub), timeout=0.5)
 
 
@@ -202,21 +210,27 @@ CERTIFICATE = issue(("client",))
     [
         ({"stdout": "hello secret"}, "JSON is malformed"),
         ({"stdout": '{"status": {"token": 3}}'}, "Expected `str | null`, got `int` - at `$.status.token`"),
-        ({"stdout": "{}"}, "its kind is ''"),
-        ({"version": V1BETA1, "token": "t"}, f"its apiVersion is '{V1BETA1}', but the kubeconfig asks for '{V1}'"),
-        ({}, "status has neither a token nor a client certificate"),
-        ({"stdout": json.dumps({"apiVersion": V1, "kind": "ExecCredential"})}, "status has neither a token"),
-        ({"clientCertificateData": "x"}, "status.clientKeyData is missing"),
-        ({"clientKeyData": "x"}, "status.clientCertificateData is missing"),
+        ({"stdout": "{}"}, "kind: Invalid value: ''"),
+        ({"version": V1BETA1, "token": "t"}, f"apiVersion: Invalid value: '{V1BETA1}': must be '{V1}'"),
+        ({}, "status: Required value: must have a token or a client certificate"),
+        (
+            {"stdout": json.dumps({"apiVersion": V1, "kind": "ExecCredential"})},
+            "status: Required value: must have a token",
+        ),
+        ({"clientCertificateData": "x"}, "status.clientKeyData: Required value"),
+        ({"clientKeyData": "x"}, "status.clientCertificateData: Required value"),
         (
             {"clientKeyData": "x", "clientCertificateData": "x"},
-            "clientCertificateData and clientKeyData cannot be used",
+            "clientCertificateData and clientKeyData: Invalid value",
         ),
         (
             {"clientKeyData": CERTIFICATE.key.decode(), "clientCertificateData": issue(("b",)).certificate.decode()},
-            "clientCertificateData and clientKeyData cannot be used",
+            "clientCertificateData and clientKeyData: Invalid value",
         ),
-        ({"token": "t", "expirationTimestamp": "soon"}, "expirationTimestamp: 'soon' is no RFC 3339 time"),
+        (
+            {"token": "t", "expirationTimestamp": "soon"},
+            "expirationTimestamp: Invalid value: 'soon': must be an RFC 3339 timestamp",
+        ),
     ],
 )
 def test_output_that_cannot_be_used(answer: dict[str, Any], complaint: str, stub: ExecStub) -> None:
@@ -224,12 +238,12 @@ def test_output_that_cannot_be_used(answer: dict[str, Any], complaint: str, stub
     with pytest.raises(CredentialError) as failed:
         run_command(config(stub))
     text = str(failed.value)
-    assert text.startswith(f"{FIELD}: the command {stub.command} printed no usable ExecCredential: ")
+    assert text.startswith(f"{FIELD}: credential plugin {stub.command} did not print a valid ExecCredential: ")
     assert complaint in text and text.endswith("\na warning") and "secret" not in text
 
 
 def test_a_command_that_needs_a_terminal_is_not_run_without(stub: ExecStub) -> None:
-    with pytest.raises(CredentialError, match=r"needs a terminal \(interactiveMode: Always\)"):
+    with pytest.raises(CredentialError, match=r"requires a terminal \(interactiveMode: Always\)"):
         run_command(config(stub, interactive_mode="Always"))
     assert not stub.runs
 

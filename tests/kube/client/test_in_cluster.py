@@ -38,5 +38,5 @@ def test_elsewhere(account, tmp_path):
 
 def test_an_account_that_is_not_whole(account):
     (account / "ca.crt").unlink()
-    with pytest.raises(FieldError, match="cannot be read"):
+    with pytest.raises(FieldError, match="cannot read the file"):
         in_cluster(INSIDE, account)

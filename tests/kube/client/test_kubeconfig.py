@@ -68,32 +68,32 @@ def test_nobody_has_no_home_and_no_file_there(monkeypatch):
     monkeypatch.delenv("HOME")
     monkeypatch.setattr("os.path.expanduser", str)  # as with a user whom the machine does not know
     assert not any(path.exists() for path in default_paths({}))
-    with pytest.raises(FieldError, match=r"~/\.kube/config: no kubeconfig there"):
+    with pytest.raises(FieldError, match=r"~/\.kube/config: file not found"):
         read_kubeconfig(environment={})
 
 
 @pytest.mark.parametrize(
     ("document", "complaint"),
     [
-        (config(current=False), "config: current-context: none is set"),
-        (config() | {"current-context": "z"}, "config: current-context: 'z' is not among the contexts; there are: a"),
-        (config() | {"clusters": []}, "config: contexts[a].cluster: 'a' is not among the clusters; there are: none"),
-        (config() | {"users": []}, "config: contexts[a].user: 'a' is not among the users"),
-        (config(server="127.0.0.1"), "config: clusters[a].cluster.server: '127.0.0.1' is no address"),
-        (config(user={"client-key-data": "*"}), "config: users[a].user.client-key-data: is not base64"),
+        (config(current=False), "config: current-context: Required value"),
+        (config() | {"current-context": "z"}, "config: current-context: Not found: 'z': known contexts are a"),
+        (config() | {"clusters": []}, "config: contexts[a].cluster: Not found: 'a': known clusters are none"),
+        (config() | {"users": []}, "config: contexts[a].user: Not found: 'a': known users are"),
+        (config(server="127.0.0.1"), "config: clusters[a].cluster.server: Invalid value: '127.0.0.1'"),
+        (config(user={"client-key-data": "*"}), "config: users[a].user.client-key-data: Invalid value: must be base64"),
         (
             config(user={"client-key-data": encoded(b"k")}),
-            "users[a].user.client-certificate: certificate and key belong",
+            "users[a].user.client-certificate: certificate and key must be given together",
         ),
         (
             config(user={"auth-provider": {"name": "gcp"}}),
             "users[a].user.auth-provider: auth providers are not supported: Kubernetes 1.26 removed those of gcp and",
         ),
         (config(user={"username": "u"}), "users[a].user.username: Kubernetes 1.19 removed basic authentication; use a"),
-        (config(cluster={"certificate-authority": "no.crt"}), "no.crt cannot be read"),
-        ("a: [", "is not YAML"),
-        ("[]", "config: list given, but a mapping is needed"),
-        ("clusters: 3", "config: clusters: a list is needed"),
+        (config(cluster={"certificate-authority": "no.crt"}), "no.crt: No such file"),
+        ("a: [", "not valid YAML"),
+        ("[]", "config: Invalid value: list: must be a mapping"),
+        ("clusters: 3", "config: clusters: must be a list"),
     ],
 )
 def test_errors_name_file_and_field(document, complaint, tmp_path):
@@ -105,5 +105,5 @@ def test_errors_name_file_and_field(document, complaint, tmp_path):
 
 
 def test_no_file_at_all(tmp_path):
-    with pytest.raises(FieldError, match="no kubeconfig there; set KUBECONFIG, or start a cluster with pumice up"):
+    with pytest.raises(FieldError, match="file not found; set KUBECONFIG, or start a cluster with pumice up"):
         read_kubeconfig(environment={"KUBECONFIG": str(tmp_path / "absent")})

@@ -69,7 +69,7 @@ def test_in_no_stretch_of_time_does_more_than_burst_and_rate_go_through(
 
 
 def test_a_bucket_that_would_let_nothing_through_is_refused() -> None:
-    with pytest.raises(ValueError, match="a rate above 0"):
+    with pytest.raises(ValueError, match="the rate must be greater than 0"):
         TokenBucket(0, 1)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from benchmarks.kubernetes import free_ports
-from kubesim.http.connection import Answer, Request
-from kubesim.http.tls import certificates
+from kubesim.http.connection import Request, Response
+from kubesim.http.tls import load_or_issue_certificates
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import Access
@@ -25,22 +25,22 @@ from tests.support.served_api import served
 QUICK = Limits(attempts=3, first_pause=0.001, longest_pause=0.002, timeout=10)
 STATUS = b'{"kind":"Status","code":%d,"reason":"%s","message":"so it is","details":{"kind":"pods"}}'
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
-def said(code: int, reason: str = "", **headers: str) -> Answer:
+def said(code: int, reason: str = "", **headers: str) -> Response:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(STATUS % (code, reason.encode()), code, headers=named)
+    return Response(STATUS % (code, reason.encode()), code, headers=named)
 
 
 class Script:
     """Answers with one thing after the other; None hangs up instead. The last goes on for ever."""
 
-    def __init__(self, *answers: Answer | None) -> None:
+    def __init__(self, *answers: Response | None) -> None:
         self.answers = list(answers)
         self.seen: list[Request] = []
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: Request) -> Response:
         self.seen.append(request)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if answer is None:
@@ -66,8 +66,8 @@ def call(script: Script, method: str, **more: Any) -> bytes:
 
 
 @pytest.mark.parametrize("trouble", [None, said(503), said(500), said(429), said(429, Retry_After="0")])
-def test_a_get_is_tried_again(trouble: Answer | None, caplog: pytest.LogCaptureFixture) -> None:
-    script = Script(trouble, trouble, Answer(b"fine"))
+def test_a_get_is_tried_again(trouble: Response | None, caplog: pytest.LogCaptureFixture) -> None:
+    script = Script(trouble, trouble, Response(b"fine"))
     assert call(script, "GET") == b"fine"
     assert [request.path for request in script.seen] == ["/prefix/x"] * 3
 
@@ -96,7 +96,7 @@ def test_a_no_is_a_no(code: int) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_a_write_that_may_have_been_carried_out_is_not_sent_twice(method: str) -> None:
-    script = Script(Answer(b"warm"), None, Answer(b"again"))
+    script = Script(Response(b"warm"), None, Response(b"again"))
 
     async def ask() -> None:
         async with answering(script) as session:
@@ -111,18 +111,18 @@ def test_a_write_that_may_have_been_carried_out_is_not_sent_twice(method: str) -
 
 @pytest.mark.parametrize("code", [500, 503, 429])
 def test_nor_is_one_that_was_refused_without_a_time(code: int) -> None:
-    script = Script(said(code), Answer(b"again"))
+    script = Script(said(code), Response(b"again"))
     with pytest.raises(ApiError):
         call(script, "POST", body=b"{}")
     assert len(script.seen) == 1
 
 
 def test_a_write_that_is_put_off_comes_back() -> None:
-    assert call(Script(said(429, Retry_After="0"), Answer(b"fine")), "POST", body=b"{}") == b"fine"
+    assert call(Script(said(429, Retry_After="0"), Response(b"fine")), "POST", body=b"{}") == b"fine"
     with pytest.raises(ApiError):
-        call(Script(said(429, Retry_After="0"), Answer(b"fine")), "POST", body=b"{}", patient=False)
+        call(Script(said(429, Retry_After="0"), Response(b"fine")), "POST", body=b"{}", patient=False)
     with pytest.raises(ApiError) as refused:
-        call(Script(said(429, Retry_After="3600"), Answer(b"fine")), "POST", body=b"{}")
+        call(Script(said(429, Retry_After="3600"), Response(b"fine")), "POST", body=b"{}")
     assert refused.value.retry_after == 3600
 
 
@@ -145,22 +145,22 @@ def test_where_nobody_listens_a_write_is_tried_again_and_known_not_to_be_sent() 
 
 def test_an_answer_of_something_else_is_still_an_error() -> None:
     with pytest.raises(ApiError, match="502 Bad Gateway") as refused:
-        call(Script(Answer(b"<html>", 502, "text/html")), "POST")
+        call(Script(Response(b"<html>", 502, "text/html")), "POST")
     assert (refused.value.code, refused.value.reason) == (502, "")
     with pytest.raises(ApiError):  # a redirect is not followed: it might lead anywhere, with our token
-        call(Script(Answer(b"", 302, headers={"Location": "http://127.0.0.1:1/"})), "POST")
+        call(Script(Response(b"", 302, headers={"Location": "http://127.0.0.1:1/"})), "POST")
 
 
 def test_no_more_calls_at_a_time_than_allowed() -> None:
     now, most = 0, 0
 
-    async def slow(_: Request) -> Answer:
+    async def slow(_: Request) -> Response:
         nonlocal now, most
         now += 1
         most = max(most, now)
         await asyncio.sleep(0.002)
         now -= 1
-        return Answer(b"fine")
+        return Response(b"fine")
 
     async def ask() -> None:
         async with answering(slow, Limits(in_flight=3)) as session:
@@ -175,12 +175,12 @@ def test_reads_and_evictions_do_not_wait_for_thousands_of_binds() -> None:
         others_done = asyncio.Event()
         binds = 0
 
-        async def slow(request: Request) -> Answer:
+        async def slow(request: Request) -> Response:
             nonlocal binds
             if request.path.endswith("/binding"):
                 binds += 1
                 await others_done.wait()
-            return Answer(b"{}")
+            return Response(b"{}")
 
         async with answering(slow, Limits(in_flight=2)) as session, asyncio.timeout(30):
             api = Api(session)
@@ -202,9 +202,9 @@ def test_reads_and_evictions_do_not_wait_for_thousands_of_binds() -> None:
 
 
 def test_a_call_that_takes_too_long_is_given_up() -> None:
-    async def late(_: Request) -> Answer:
+    async def late(_: Request) -> Response:
         await asyncio.sleep(1)
-        return Answer()
+        return Response()
 
     async def ask() -> None:
         async with answering(late, Limits(timeout=0.05, attempts=1)) as session:
@@ -220,9 +220,9 @@ def test_a_token_from_a_file_is_read_again(tmp_path: Path) -> None:
     path.write_text("old\n")
     valid = "old"
 
-    async def guarded(request: Request) -> Answer:
+    async def guarded(request: Request) -> Response:
         right = request.header("authorization") == f"Bearer {valid}"
-        return Answer(b"in") if right else said(401, "Unauthorized")
+        return Response(b"in") if right else said(401, "Unauthorized")
 
     async def ask() -> None:
         nonlocal valid
@@ -259,7 +259,7 @@ def test_after_a_minute_it_is_read_before_it_is_refused(tmp_path: Path) -> None:
 
 
 def test_tls_and_a_token(tmp_path: Path) -> None:
-    made = certificates(tmp_path, "127.0.0.1")
+    made = load_or_issue_certificates(tmp_path, "127.0.0.1")
     authority = made.authority.read_bytes()
 
     async def ask() -> None:
@@ -288,12 +288,12 @@ def test_tls_and_a_token(tmp_path: Path) -> None:
 def test_lines_arrive_whole_wherever_the_wire_breaks_them(size: int) -> None:
     text = b"".join(b"line %d %s\n" % (n, b"x" * n) for n in range(30)) + b"the end is miss"
 
-    async def stream(_: Request) -> Answer:
+    async def stream(_: Request) -> Response:
         async def chunks() -> AsyncIterator[bytes]:
             for at in range(0, len(text), size):
                 yield text[at : at + size]
 
-        return Answer(stream=chunks())
+        return Response(stream=chunks())
 
     async def ask() -> list[bytes]:
         async with answering(stream) as session:
@@ -303,12 +303,12 @@ def test_lines_arrive_whole_wherever_the_wire_breaks_them(size: int) -> None:
 
 
 def test_a_stream_that_says_nothing_is_lost() -> None:
-    async def quiet(_: Request) -> Answer:
+    async def quiet(_: Request) -> Response:
         async def chunks() -> AsyncIterator[bytes]:
             yield b"one\n"
             await asyncio.sleep(60)
 
-        return Answer(stream=chunks())
+        return Response(stream=chunks())
 
     async def ask() -> None:
         async with answering(quiet) as session:

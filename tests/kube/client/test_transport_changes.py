@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kubesim.http.connection import Answer, Request
-from kubesim.http.tls import certificates
+from kubesim.http.connection import Request, Response
+from kubesim.http.tls import load_or_issue_certificates
 from pumice.kube.client.api_errors import UnreachableError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Limits, Session
@@ -29,11 +29,11 @@ def test_a_token_replaced_under_many_writes_fails_none_of_them(tmp_path: Path) -
     file, valid = tmp_path / "token", ["old"]
     file.write_text("old")
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> Response:
         await asyncio.sleep(0.02)  # so that they are all under way when the first is refused
         if request.headers.get("authorization") != f"Bearer {valid[0]}":
-            return Answer(REFUSED, 401)
-        return Answer(b"{}")
+            return Response(REFUSED, 401)
+        return Response(b"{}")
 
     async def ask() -> None:
         async with scripted_server.answering(handle) as address:
@@ -51,7 +51,7 @@ def test_a_token_replaced_under_many_writes_fails_none_of_them(tmp_path: Path) -
 async def behind_tls(folder: Path) -> AsyncIterator[tuple[int, bytes]]:
     """An API with a certificate by authorities of its own: its port, and they."""
     folder.mkdir()
-    made = certificates(folder, "127.0.0.1")
+    made = load_or_issue_certificates(folder, "127.0.0.1")
     async with memory_api() as api, served(api, tls=made.context()) as port:
         yield port, made.authority.read_bytes()
 
@@ -100,7 +100,7 @@ async def _unbroken(session: Session) -> bytes:
 @contextlib.asynccontextmanager
 async def held_back(folder: Path) -> AsyncIterator[tuple[Proxy, dict[str, Any], Any]]:
     """An API with which nobody gets beyond the first word, until it is let go: the wire, the access, what came."""
-    made = certificates(folder, "127.0.0.1")
+    made = load_or_issue_certificates(folder, "127.0.0.1")
     async with memory_api() as api, served(api, tls=made.context()) as port, unsteady(port) as proxy:
         proxy.held = True
         access = {"server": f"https://127.0.0.1:{proxy.port}", "authority": made.authority.read_bytes()}
@@ -122,7 +122,7 @@ def test_who_leads_no_longer_when_the_connection_is_there_does_not_write(tmp_pat
                 await asyncio.sleep(0.01)
             leads = False
             proxy.held = False
-            with pytest.raises(UnreachableError, match="does not lead") as refused:
+            with pytest.raises(UnreachableError, match="is not the leader") as refused:
                 await asyncio.wait_for(writing, 10)
             assert not refused.value.sent
             assert b'"late"' not in await session.call("GET", "/api/v1/namespaces")  # reading is for everybody

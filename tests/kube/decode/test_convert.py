@@ -25,43 +25,46 @@ SECOND = 10**6
             "{apiVersion: v1, kind: Deployment, metadata: {name: a}}",
             "Deployment/a",
             "kind",
-            "write one of Namespace",
+            "supported values: Namespace",
         ),
-        ("{apiVersion: v1, metadata: {name: a}}", "?/a", "kind", "null is not known"),
-        ("{apiVersion: v1, kind: [Pod]}", "['Pod']/?", "kind", "['Pod'] is not known"),
+        ("{apiVersion: v1, metadata: {name: a}}", "?/a", "kind", "Unsupported value: null"),
+        ("{apiVersion: v1, kind: [Pod]}", "['Pod']/?", "kind", "Unsupported value: ['Pod']"),
         (
             "{apiVersion: scheduling.volcano.sh/v1alpha1, kind: Queue, metadata: {name: dev}}",
             "Queue/dev",
             "apiVersion",
-            "'scheduling.volcano.sh/v1alpha1' is not known for Queue; write scheduling.volcano.sh/v1beta1",
+            (
+                "Unsupported value for Queue: 'scheduling.volcano.sh/v1alpha1': supported values: "
+                "scheduling.volcano.sh/v1beta1"
+            ),
         ),
         (
             "{kind: Pod, metadata: {name: a}}",
             "Pod/default/a",
             "apiVersion",
-            "null is not known for Pod; write v1",
+            "Unsupported value for Pod: null: supported values: v1",
         ),
-        ("{apiVersion: v1, kind: Pod}", "Pod/default/?", "metadata.name", "is missing"),
-        ("{apiVersion: v1, kind: Pod, metadata: }", "Pod/default/?", "metadata.name", "is missing"),
-        ("{apiVersion: v1, kind: Node, metadata: {name: ''}}", "Node/?", "metadata.name", "is missing"),
-        ("{apiVersion: v1, kind: Namespace, metadata: {}}", "Namespace/?", "metadata.name", "is missing"),
+        ("{apiVersion: v1, kind: Pod}", "Pod/default/?", "metadata.name", "Required value"),
+        ("{apiVersion: v1, kind: Pod, metadata: }", "Pod/default/?", "metadata.name", "Required value"),
+        ("{apiVersion: v1, kind: Node, metadata: {name: ''}}", "Node/?", "metadata.name", "Required value"),
+        ("{apiVersion: v1, kind: Namespace, metadata: {}}", "Namespace/?", "metadata.name", "Required value"),
         (
             "{apiVersion: v1, kind: Node, metadata: {name: a/b}}",
             "Node/a/b",
             "metadata.name",
-            "contains a slash",
+            "may not contain '/'",
         ),
         (
             "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: n/s}}",
             "Pod/n/s/a",
             "metadata.namespace",
-            "contains a slash",
+            "may not contain '/'",
         ),
         (
             "{apiVersion: v1, kind: Node, metadata: [a]}",
             "Node/?",
             "metadata",
-            "['a'] given, but a mapping is needed",
+            "Invalid value: ['a']: must be a mapping",
         ),
     ],
 )
@@ -105,7 +108,7 @@ def test_a_time_without_a_zone_or_no_time_is_refused(refusal, written):
         f"{{apiVersion: v1, kind: Node, metadata: {{name: n, creationTimestamp: {written}}}}}"
     )
     assert (subject, field) == ("Node/n", "metadata.creationTimestamp")
-    assert "a time with its zone (such as 2024-05-01T12:00:00Z) is needed" in message
+    assert "must be an RFC 3339 timestamp with a time zone (such as 2024-05-01T12:00:00Z)" in message
 
 
 def test_unread_fields_are_dropped_whatever_they_are(describe):
@@ -184,24 +187,24 @@ def test_node_is_ready_as_its_condition_says(describe, status, ready):
 @pytest.mark.parametrize(
     ("part", "field", "piece"),
     [
-        ("spec: {taints: [{effect: NoSchedule}]}", "spec.taints[0].key", "is missing"),
+        ("spec: {taints: [{effect: NoSchedule}]}", "spec.taints[0].key", "Required value"),
         (
             "spec: {taints: [{key: a, effect: Never}]}",
             "spec.taints[0].effect",
-            "'Never' is not known; write one of NoS",
+            "Unsupported value: 'Never': supported values: NoS",
         ),
-        ("spec: {taints: {key: a}}", "spec.taints", "{'key': 'a'} given, but a list is needed"),
-        ("spec: {taints: [null]}", "spec.taints[0]", "null given, but a mapping is needed"),
+        ("spec: {taints: {key: a}}", "spec.taints", "Invalid value: {'key': 'a'}: must be a list"),
+        ("spec: {taints: [null]}", "spec.taints[0]", "Invalid value: null: must be a mapping"),
         (
             "spec: {unschedulable: 'true'}",
             "spec.unschedulable",
-            "true or false is needed; write it without quotes",
+            "must be true or false; write it without quotes",
         ),
         ("status: {allocatable: {cpu: 4 cores}}", "status.allocatable.cpu", "'4 cores' is not a quantity"),
         ("status: {allocatable: {memory: 4GB}}", "status.allocatable.memory", "4G (powers of 1000) or 4Gi"),
         ("status: {capacity: {cpu: [1]}}", "status.capacity.cpu", "is not a quantity"),
         ("status: {capacity: {cpu: -1}}", "status.capacity.cpu", "negative"),
-        ("status: {capacity: 5}", "status.capacity", "5 given, but a mapping is needed"),
+        ("status: {capacity: 5}", "status.capacity", "Invalid value: 5: must be a mapping"),
     ],
 )
 def test_bad_nodes(refusal, part, field, piece):
@@ -216,10 +219,10 @@ def test_bad_nodes(refusal, part, field, piece):
         (
             "{fine: a, replica: 3, also: b}",
             "metadata.labels[replica]",
-            "3 given, but a string is needed; put it in quotes",
+            "Invalid value: 3: must be a string; put it in quotes",
         ),
-        ("{on: a}", "metadata.labels", "true given, but a string is needed; put it in quotes"),
-        ("{spare: }", "metadata.labels[spare]", "null given, but a string is needed"),
+        ("{on: a}", "metadata.labels", "Invalid value: true: must be a string; put it in quotes"),
+        ("{spare: }", "metadata.labels[spare]", "Invalid value: null: must be a string"),
     ],
 )
 def test_labels_are_strings(refusal, labels, field, piece):
@@ -243,7 +246,7 @@ spec: {unschedulable: 7}
 def test_names_of_fields_are_strings(refusal, field):
     document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "spec": {}}
     document[field][5] = "x"
-    assert refusal(document)[1:] == (field, "5 given, but a string is needed; put it in quotes")
+    assert refusal(document)[1:] == (field, "Invalid value: 5: must be a string; put it in quotes")
 
 
 # ---- quotas and priority classes ---------------------------------------------------------------------------
@@ -284,16 +287,16 @@ def test_priority_class(describe, refusal):
     assert describe(head + "preemptionPolicy: Never") == PriorityClass("high", preempts=False)
     assert refusal(head + "preemptionPolicy: Sometimes")[1:] == (
         "preemptionPolicy",
-        "'Sometimes' is not known; write one of PreemptLowerPriority, Never",
+        "Unsupported value: 'Sometimes': supported values: PreemptLowerPriority, Never",
     )
     assert refusal(head + "value: high") == (
         "PriorityClass/high",
         "value",
-        "'high' given, but a whole number is needed; write it without quotes",
+        "Invalid value: 'high': must be an integer; write it without quotes",
     )
     assert refusal(head + "value: 3000000000")[1:] == (
         "value",
-        "3000000000 given, but a whole number <= 2147483647 is needed",
+        "Invalid value: 3000000000: must be less than or equal to 2147483647",
     )
 
 
@@ -349,20 +352,20 @@ def test_explicit_minimum_of_zero_stays_zero(describe):
 @pytest.mark.parametrize(
     ("part", "field", "piece"),
     [
-        ("spec: {minMember: -1}", "spec.minMember", "-1 given, but a whole number >= 0 is needed"),
-        ("spec: {minMember: 1.5}", "spec.minMember", "1.5 given, but a whole number is needed"),
-        ("spec: {minMember: true}", "spec.minMember", "true given, but a whole number is needed"),
+        ("spec: {minMember: -1}", "spec.minMember", "Invalid value: -1: must be greater than or equal to 0"),
+        ("spec: {minMember: 1.5}", "spec.minMember", "Invalid value: 1.5: must be an integer"),
+        ("spec: {minMember: true}", "spec.minMember", "Invalid value: true: must be an integer"),
         (
             "spec: {minTaskMember: {ps: 1, worker: -2}}",
             "spec.minTaskMember[worker]",
-            "-2 given, but a whole number >= 0",
+            "Invalid value: -2: must be greater than or equal to 0",
         ),
         ("spec: {minResources: {memory: 1K}}", "spec.minResources.memory", "1k (powers of 1000) or 1Ki"),
-        ("spec: {queue: 5}", "spec.queue", "5 given, but a string is needed; put it in quotes"),
+        ("spec: {queue: 5}", "spec.queue", "Invalid value: 5: must be a string; put it in quotes"),
         (
             "status: {phase: Waiting}",
             "status.phase",
-            "'Waiting' is not known; write one of Pending, Inqueue, Running",
+            "Unsupported value: 'Waiting': supported values: Pending, Inqueue, Running",
         ),
     ],
 )

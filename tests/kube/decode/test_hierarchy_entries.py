@@ -38,8 +38,8 @@ def test_the_message_names_the_path_and_the_keys_there_are() -> None:
     with pytest.raises(FieldError) as caught:
         check_entries(nested(2, paramters=[{"name": "weight", "value": 9}]))
     assert str(caught.value) == (
-        "spec.hierarchy[1].hierarchy[0].paramters: is not a field of a hierarchy entry; "
-        "write one of name, parameters, hierarchy"
+        "spec.hierarchy[1].hierarchy[0].paramters: unknown field of a hierarchy entry; "
+        "known fields: name, parameters, hierarchy"
     )
 
 
@@ -62,5 +62,6 @@ def test_nesting_without_end_is_refused_without_recursion() -> None:
     for levels in (NESTED_LEVELS + 1, 5000):
         (error,) = entry_errors(nested(levels))
         assert str(error) == (
-            "spec.hierarchy: is nested more than 64 levels deep; give a queue further up a spec.hierarchy of its own"
+            "spec.hierarchy: Too deep: entries may nest at most 64 levels; move the rest to the "
+            "spec.hierarchy of a queue further down"
         )

@@ -115,33 +115,33 @@ def test_a_term_that_says_nothing_matches_no_node(constraints):
 @pytest.mark.parametrize(
     ("affinity", "field", "piece"),
     [
-        (required(), "", "list at least one term"),
+        (required(), "", "add at least one term"),
         (
             required({"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Is"}]}),
             "[0].matchExpressions[1].operator",
-            "'Is' is not known; write one of In, NotIn, Exists, DoesNotExist, Gt, Lt",
+            "Unsupported value: 'Is': supported values: In, NotIn, Exists, DoesNotExist, Gt, Lt",
         ),
         (
             required({"matchExpressions": [{"key": "a", "operator": "In"}]}),
             "[0].matchExpressions[0].values",
-            "list at least one value",
+            "needs at least one value",
         ),
         (
             required({"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["x"]}]}),
             "[0].matchExpressions[0].values",
-            "leave the values out",
+            "takes no values",
         ),
         (
             required({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["many"]}]}),
             "[0].matchExpressions[0].values",
-            "one whole number",
+            "exactly one integer",
         ),
         (
             required({"matchExpressions": [{"key": "a", "operator": "Lt", "values": ["1", "2"]}]}),
             "[0].matchExpressions[0].values",
-            "one whole number",
+            "exactly one integer",
         ),
-        (required({"matchExpressions": [{"operator": "In"}]}), "[0].matchExpressions[0].key", "is missing"),
+        (required({"matchExpressions": [{"operator": "In"}]}), "[0].matchExpressions[0].key", "Required value"),
         (
             required({"matchExpressions": [{"key": "a", "operator": "In", "values": ["x", 1]}]}),
             "[0].matchExpressions[0].values[1]",
@@ -150,12 +150,12 @@ def test_a_term_that_says_nothing_matches_no_node(constraints):
         (
             required({"matchFields": [{"key": "spec.x", "operator": "In", "values": ["x"]}]}),
             "[0].matchFields[0].key",
-            "'spec.x' is not known; write one of metadata.name",
+            "Unsupported value: 'spec.x': supported values: metadata.name",
         ),
         (
             required({"matchFields": [{"key": "metadata.name", "operator": "Gt", "values": ["1"]}]}),
             "[0].matchFields[0].operator",
-            "write one of In, NotIn",
+            "supported values: In, NotIn",
         ),
     ],
 )
@@ -168,7 +168,7 @@ def test_bad_node_affinity(refused, affinity, field, piece):
 def test_weight_of_a_preference(refused):
     field, message = refused(affinity={"nodeAffinity": {PREFERRED: [{"weight": 101, "preference": {}}]}})
     assert field == f"spec.affinity.nodeAffinity.{PREFERRED}[0].weight"
-    assert message == "101 given, but a whole number <= 100 is needed"
+    assert message == "Invalid value: 101: must be less than or equal to 100"
 
 
 def test_tolerations(constraints):
@@ -190,10 +190,10 @@ def test_tolerations(constraints):
 @pytest.mark.parametrize(
     ("toleration", "field", "piece"),
     [
-        ({"key": "a", "operator": "Like"}, "operator", "'Like' is not known; write one of Equal, Exists"),
+        ({"key": "a", "operator": "Like"}, "operator", "Unsupported value: 'Like': supported values: Equal, Exists"),
         ({"value": "x"}, "key", "use Exists to tolerate every taint"),
-        ({"key": "a", "operator": "Exists", "value": "x"}, "value", "leave it out or use Equal"),
-        ({"key": "a", "effect": "Maybe"}, "effect", "write one of NoSchedule, PreferNoSchedule, NoExecute"),
+        ({"key": "a", "operator": "Exists", "value": "x"}, "value", "must be empty when operator is Exists"),
+        ({"key": "a", "effect": "Maybe"}, "effect", "supported values: NoSchedule, PreferNoSchedule, NoExecute"),
     ],
 )
 def test_bad_tolerations(refused, toleration, field, piece):
@@ -294,17 +294,17 @@ def test_preferred_pod_affinity_is_not_read(constraints):
         (
             {"namespaceSelector": {"matchLabels": {"team": "a"}}},
             "namespaceSelector",
-            "write {} for all namespaces",
+            "use {} for all namespaces",
         ),
         (
             {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}},
             "labelSelector.matchExpressions[0].operator",
-            "'Gt' is not known; write one of In, NotIn, Exists, DoesNotExist",
+            "Unsupported value: 'Gt': supported values: In, NotIn, Exists, DoesNotExist",
         ),
         (
             {"labelSelector": {"matchLabels": {"a": "x", "b": True}}},
             "labelSelector.matchLabels[b]",
-            "true given, but a string is needed; put it in quotes",
+            "Invalid value: true: must be a string; put it in quotes",
         ),
     ],
 )
@@ -317,7 +317,7 @@ def test_bad_terms(refused, term, field, piece):
 def test_a_term_needs_a_topology_key(refused):
     field, message = refused(affinity={"podAntiAffinity": {REQUIRED: [{"labelSelector": {}}]}})
     assert field == f"spec.affinity.podAntiAffinity.{REQUIRED}[0].topologyKey"
-    assert message == "is missing, but needed"
+    assert message == "Required value"
 
 
 def test_spread(constraints):
@@ -353,13 +353,13 @@ def test_spread(constraints):
 @pytest.mark.parametrize(
     ("change", "field", "piece"),
     [
-        ({"maxSkew": 0}, "maxSkew", "0 given, but a whole number >= 1 is needed"),
-        ({"minDomains": 0}, "minDomains", "0 given, but a whole number >= 1 is needed"),
-        ({"whenUnsatisfiable": "Hope"}, "whenUnsatisfiable", "write one of DoNotSchedule, ScheduleAnyway"),
-        ({"whenUnsatisfiable": None}, "whenUnsatisfiable", "is missing"),
+        ({"maxSkew": 0}, "maxSkew", "Invalid value: 0: must be greater than or equal to 1"),
+        ({"minDomains": 0}, "minDomains", "Invalid value: 0: must be greater than or equal to 1"),
+        ({"whenUnsatisfiable": "Hope"}, "whenUnsatisfiable", "supported values: DoNotSchedule, ScheduleAnyway"),
+        ({"whenUnsatisfiable": None}, "whenUnsatisfiable", "Required value"),
         ({"topologyKey": ""}, "topologyKey", "kubernetes.io/hostname"),
-        ({"nodeTaintsPolicy": "Obey"}, "nodeTaintsPolicy", "write one of Honor, Ignore"),
-        ({"nodeAffinityPolicy": "Obey"}, "nodeAffinityPolicy", "write one of Honor, Ignore"),
+        ({"nodeTaintsPolicy": "Obey"}, "nodeTaintsPolicy", "supported values: Honor, Ignore"),
+        ({"nodeAffinityPolicy": "Obey"}, "nodeAffinityPolicy", "supported values: Honor, Ignore"),
     ],
 )
 def test_bad_spread(refused, change, field, piece):

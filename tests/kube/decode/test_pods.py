@@ -224,17 +224,21 @@ def test_a_plain_pod_that_others_place_keeps_nobody_away(describe):
         (
             "status: {phase: Sleeping}",
             "status.phase",
-            "'Sleeping' is not known; write one of Pending, Running",
+            "Unsupported value: 'Sleeping': supported values: Pending, Running",
         ),
-        ("status: {startTime: yesterday}", "status.startTime", "'yesterday' given, but a time with its zone"),
-        ("spec: {nodeName: 7}", "spec.nodeName", "7 given, but a string is needed; put it in quotes"),
+        (
+            "status: {startTime: yesterday}",
+            "status.startTime",
+            "Invalid value: 'yesterday': must be an RFC 3339 timestamp with a time zone",
+        ),
+        ("spec: {nodeName: 7}", "spec.nodeName", "Invalid value: 7: must be a string; put it in quotes"),
         (
             "spec: {priority: '7'}",
             "spec.priority",
-            "'7' given, but a whole number is needed; write it without quotes",
+            "Invalid value: '7': must be an integer; write it without quotes",
         ),
-        ("spec: {containers: {name: main}}", "spec.containers", "but a list is needed"),
-        ("spec: {containers: [main]}", "spec.containers[0]", "'main' given, but a mapping is needed"),
+        ("spec: {containers: {name: main}}", "spec.containers", "must be a list"),
+        ("spec: {containers: [main]}", "spec.containers[0]", "Invalid value: 'main': must be a mapping"),
         (
             "spec: {containers: [{}, {resources: {requests: {cpu: lots}}}]}",
             "spec.containers[1].resources.requests.cpu",
@@ -250,12 +254,12 @@ def test_a_plain_pod_that_others_place_keeps_nobody_away(describe):
         (
             "spec: {containers: [{ports: [{hostPort: 70000}]}]}",
             "spec.containers[0].ports[0].hostPort",
-            "70000 given, but a whole number <= 65535 is needed",
+            "Invalid value: 70000: must be less than or equal to 65535",
         ),
         (
             "spec: {initContainers: [{restartPolicy: Always, ports: [{hostPort: 1, protocol: ICMP}]}]}",
             "spec.initContainers[0].ports[0].protocol",
-            "'ICMP' is not known; write one of TCP, UDP, SCTP",
+            "Unsupported value: 'ICMP': supported values: TCP, UDP, SCTP",
         ),
     ],
 )
@@ -270,5 +274,5 @@ def test_preemptable_is_true_or_false(refusal, place):
     assert refusal(f"{HEAD}metadata: {{name: p, {place}: {{volcano.sh/preemptable: maybe}}}}") == (
         "Pod/default/p",
         f"metadata.{place}[volcano.sh/preemptable]",
-        "'maybe' given; write 'true' or 'false'",
+        "Invalid value: 'maybe': must be 'true' or 'false'",
     )

@@ -44,16 +44,32 @@ def test_whom_a_budget_selects(describe, selector, expected):
 @pytest.mark.parametrize(
     ("spec", "field", "piece"),
     [
-        ("minAvailable: 1, maxUnavailable: 1", "spec.maxUnavailable", "given beside minAvailable; keep one of the two"),
-        ("minAvailable: -1", "spec.minAvailable", "-1 given; write a number of pods such as 2, or a percentage"),
-        ("minAvailable: 101%", "spec.minAvailable", "'101%' given; write a number of pods"),
-        ("maxUnavailable: '2'", "spec.maxUnavailable", "'2' given; write a number of pods such as 2"),
-        ("maxUnavailable: half", "spec.maxUnavailable", "'half' given; write a number of pods"),
-        ("maxUnavailable: -5%", "spec.maxUnavailable", "'-5%' given"),
-        ("maxUnavailable: 1.5", "spec.maxUnavailable", "1.5 given, but a whole number or a percentage (such as 50%)"),
-        ("minAvailable: [1]", "spec.minAvailable", "[1] given, but a whole number or a percentage (such as 50%)"),
+        (
+            "minAvailable: 1, maxUnavailable: 1",
+            "spec.maxUnavailable",
+            "Forbidden: may not be set together with minAvailable; remove one of them",
+        ),
+        (
+            "minAvailable: -1",
+            "spec.minAvailable",
+            "Invalid value: -1: must be a number of pods such as 2, or a percentage",
+        ),
+        ("minAvailable: 101%", "spec.minAvailable", "Invalid value: '101%': must be a number of pods"),
+        ("maxUnavailable: '2'", "spec.maxUnavailable", "Invalid value: '2': must be a number of pods such as 2"),
+        ("maxUnavailable: half", "spec.maxUnavailable", "Invalid value: 'half': must be a number of pods"),
+        ("maxUnavailable: -5%", "spec.maxUnavailable", "Invalid value: '-5%'"),
+        (
+            "maxUnavailable: 1.5",
+            "spec.maxUnavailable",
+            "Invalid value: 1.5: must be an integer or a percentage (such as 50%)",
+        ),
+        (
+            "minAvailable: [1]",
+            "spec.minAvailable",
+            "Invalid value: [1]: must be an integer or a percentage (such as 50%)",
+        ),
         ("selector: {matchExpressions: [{key: a, operator: Is}]}", "spec.selector.matchExpressions[0].operator", "Is"),
-        ("selector: web", "spec.selector", "'web' given, but a mapping is needed"),
+        ("selector: web", "spec.selector", "Invalid value: 'web': must be a mapping"),
     ],
 )
 def test_bad_budgets(refusal, spec, field, piece):
@@ -70,7 +86,7 @@ def test_whether_a_pod_preempts(describe, policy, expected):
 def test_a_policy_that_nobody_knows(refusal):
     found = refusal(f"{POD}metadata: {{name: p}}\nspec: {{preemptionPolicy: never}}")
     assert found[:2] == ("Pod/default/p", "spec.preemptionPolicy")
-    assert found[2] == "'never' is not known; write one of PreemptLowerPriority, Never"
+    assert found[2] == "Unsupported value: 'never': supported values: PreemptLowerPriority, Never"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +107,7 @@ def test_how_long_a_job_may_wait(describe, annotations, wait):
 def test_bad_waiting_times(refusal, written):
     found = refusal(f"{GROUP}metadata: {{name: pg, annotations: {{sla-waiting-time: {written}}}}}")
     assert found[:2] == ("PodGroup/default/pg", "metadata.annotations[sla-waiting-time]")
-    assert "write for example 90s" in found[2]
+    assert "such as 90s" in found[2]
 
 
 def test_whether_a_group_is_preemptable_is_yes_unless_it_says_no(describe, refusal):
@@ -105,5 +121,5 @@ def test_whether_a_group_is_preemptable_is_yes_unless_it_says_no(describe, refus
     assert refusal(group("labels", "no way")) == (
         "PodGroup/default/pg",
         "metadata.labels[volcano.sh/preemptable]",
-        "'no way' given; write 'true' or 'false'",
+        "Invalid value: 'no way': must be 'true' or 'false'",
     )

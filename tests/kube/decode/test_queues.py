@@ -82,16 +82,16 @@ def test_a_queue_names_node_groups_or_says_nothing(describe, written, affinity):
 @pytest.mark.parametrize(
     ("affinity", "field", "piece"),
     [
-        ("[a]", "", "but a mapping is needed"),
+        ("[a]", "", "must be a mapping"),
         (
             f"{{nodeGroupAffinity: {{{PREFERRED}: [3]}}}}",
             f".nodeGroupAffinity.{PREFERRED}[0]",
-            "3 given, but a string is needed; put it in quotes",
+            "Invalid value: 3: must be a string; put it in quotes",
         ),
         (
             f"{{nodeGroupAntiAffinity: {{{REQUIRED}: [a, '']}}}}",
             f".nodeGroupAntiAffinity.{REQUIRED}[1]",
-            "is empty; write the name of a node group",
+            "Required value: the name of a node group",
         ),
     ],
 )
@@ -119,45 +119,45 @@ def test_a_path_may_come_without_weights(describe):
 @pytest.mark.parametrize(
     ("part", "field", "piece"),
     [
-        ("spec: {weight: 0}", "spec.weight", "0 given, but a whole number >= 1 is needed"),
-        ("spec: {weight: -3}", "spec.weight", "-3 given, but a whole number >= 1 is needed"),
-        ("spec: {weight: 70000}", "spec.weight", "70000 given, but a whole number <= 65535 is needed"),
+        ("spec: {weight: 0}", "spec.weight", "Invalid value: 0: must be greater than or equal to 1"),
+        ("spec: {weight: -3}", "spec.weight", "Invalid value: -3: must be greater than or equal to 1"),
+        ("spec: {weight: 70000}", "spec.weight", "Invalid value: 70000: must be less than or equal to 65535"),
         (
             "spec: {weight: '2'}",
             "spec.weight",
-            "'2' given, but a whole number is needed; write it without quotes",
+            "Invalid value: '2': must be an integer; write it without quotes",
         ),
-        ("spec: {weight: 1.5}", "spec.weight", "1.5 given, but a whole number is needed"),
-        ("spec: {priority: -1}", "spec.priority", "-1 given, but a whole number >= 0"),
-        ("spec: {reclaimable: 1}", "spec.reclaimable", "1 given, but true or false is needed"),
+        ("spec: {weight: 1.5}", "spec.weight", "Invalid value: 1.5: must be an integer"),
+        ("spec: {priority: -1}", "spec.priority", "Invalid value: -1: must be greater than or equal to 0"),
+        ("spec: {reclaimable: 1}", "spec.reclaimable", "Invalid value: 1: must be true or false"),
         (
             "spec: {dequeueStrategy: lifo}",
             "spec.dequeueStrategy",
-            "'lifo' is not known; write one of fifo, traverse",
+            "Unsupported value: 'lifo': supported values: fifo, traverse",
         ),
         ("spec: {capability: {memory: 10GB}}", "spec.capability.memory", "10G (powers of 1000) or 10Gi"),
         ("spec: {deserved: {cpu: true}}", "spec.deserved.cpu", "not a quantity"),
         ("spec: {guarantee: {resource: {cpu: x}}}", "spec.guarantee.resource.cpu", "'x' is not a quantity"),
-        ("spec: {guarantee: 4}", "spec.guarantee", "4 given, but a mapping is needed"),
+        ("spec: {guarantee: 4}", "spec.guarantee", "Invalid value: 4: must be a mapping"),
         (
             "spec: {minUserLimitPercent: 101}",
             "spec.minUserLimitPercent",
-            "101 given, but a whole number <= 100",
+            "Invalid value: 101: must be less than or equal to 100",
         ),
         (
             "spec: {userLimitFactor: 0}",
             "spec.userLimitFactor",
-            "a number above 0 is needed, or -1 for no limit",
+            "must be greater than 0, or -1 for no limit",
         ),
         (
             "spec: {userLimitFactor: .nan}",
             "spec.userLimitFactor",
-            "a number above 0 is needed, or -1 for no limit",
+            "must be greater than 0, or -1 for no limit",
         ),
         (
             "status: {state: Opened}",
             "status.state",
-            "'Opened' is not known; write one of Open, Closing, Closed, Paused",
+            "Unsupported value: 'Opened': supported values: Open, Closing, Closed, Paused",
         ),
     ],
 )
@@ -171,10 +171,15 @@ def test_bad_queues(refusal, part, field, piece):
     ("path", "weights", "annotation", "piece"),
     [
         ("root/eng/prod", "1/2", "hierarchy-weights", "has 2 weights for the 3 levels of 'root/eng/prod'"),
-        ("root/eng", "1/0", "hierarchy-weights", "'0' in '1/0' is not a weight"),
-        ("root/eng", "1/-2", "hierarchy-weights", "'-2' in '1/-2' is not a weight"),
-        ("root/eng", "1/heavy", "hierarchy-weights", "'heavy' in '1/heavy' is not a weight"),
-        ("root//eng", "1/1/1", "hierarchy", "'root//eng' has an empty segment"),
+        ("root/eng", "1/0", "hierarchy-weights", "Invalid value: '0' in '1/0': must be a number greater than 0"),
+        ("root/eng", "1/-2", "hierarchy-weights", "Invalid value: '-2' in '1/-2': must be a number greater than 0"),
+        (
+            "root/eng",
+            "1/heavy",
+            "hierarchy-weights",
+            "Invalid value: 'heavy' in '1/heavy': must be a number greater than 0",
+        ),
+        ("root//eng", "1/1/1", "hierarchy", "Invalid value: 'root//eng': has an empty segment"),
         ("", "1/2", "hierarchy-weights", "add the annotation volcano.sh/hierarchy"),
     ],
 )
@@ -260,29 +265,29 @@ def test_every_parameter_that_counts_sets_a_field(name):
         (
             "{name: wieght, value: 5}",
             "name",
-            "'wieght' is not known; write one of weight, capability, deserved",
+            "Unsupported value: 'wieght': supported values: weight, capability, deserved",
         ),
-        ("{name: parent, value: x}", "name", "'parent' is not known"),
-        ("{name: hierarchy, value: []}", "name", "'hierarchy' is not known"),
-        ("{value: 5}", "name", "is missing"),
-        ("{name: weight}", "value", "is missing"),
-        ("{name: weight, value: }", "value", "null given, but a whole number is needed"),
-        ("{name: weight, value: 0}", "value", "0 given, but a whole number >= 1 is needed"),
-        ("{name: weight, value: '0'}", "value", "'0' given, but a whole number >= 1 is needed"),
-        ("{name: weight, value: much}", "value", "'much' given, but a whole number is needed"),
-        ("{name: reclaimable, value: 1}", "value", "1 given, but true or false is needed"),
-        ("{name: capability, value: 5}", "value", "5 given, but a mapping is needed"),
+        ("{name: parent, value: x}", "name", "Unsupported value: 'parent'"),
+        ("{name: hierarchy, value: []}", "name", "Unsupported value: 'hierarchy'"),
+        ("{value: 5}", "name", "Required value"),
+        ("{name: weight}", "value", "Required value"),
+        ("{name: weight, value: }", "value", "Invalid value: null: must be an integer"),
+        ("{name: weight, value: 0}", "value", "Invalid value: 0: must be greater than or equal to 1"),
+        ("{name: weight, value: '0'}", "value", "Invalid value: '0': must be greater than or equal to 1"),
+        ("{name: weight, value: much}", "value", "Invalid value: 'much': must be an integer"),
+        ("{name: reclaimable, value: 1}", "value", "Invalid value: 1: must be true or false"),
+        ("{name: capability, value: 5}", "value", "Invalid value: 5: must be a mapping"),
         ("{name: capability, value: {cpu: 1GB}}", "value.cpu", "not a quantity"),
         ("{name: guarantee, value: {resource: {cpu: x}}}", "value.resource.cpu", "'x' is not a quantity"),
-        ("{name: guarantee, value: {resource: 5}}", "value.resource", "5 given, but a mapping is needed"),
-        ("{name: dequeueStrategy, value: lifo}", "value", "write one of fifo, traverse"),
-        ("{name: minUserLimitPercent, value: 101}", "value", "<= 100"),
+        ("{name: guarantee, value: {resource: 5}}", "value.resource", "Invalid value: 5: must be a mapping"),
+        ("{name: dequeueStrategy, value: lifo}", "value", "supported values: fifo, traverse"),
+        ("{name: minUserLimitPercent, value: 101}", "value", "less than or equal to 100"),
         ("{name: userLimitFactor, value: -2}", "value", "or -1 for no limit"),
-        ("{name: affinity, value: a}", "value", "'a' given, but a mapping is needed"),
+        ("{name: affinity, value: a}", "value", "Invalid value: 'a': must be a mapping"),
         (
             f"{{name: affinity, value: {{nodeGroupAffinity: {{{REQUIRED}: a}}}}}}",
             f"value.nodeGroupAffinity.{REQUIRED}",
-            "'a' given, but a list is needed",
+            "Invalid value: 'a': must be a list",
         ),
     ],
 )
@@ -296,27 +301,27 @@ def test_bad_parameters(refusal, parameter, field, piece):
 @pytest.mark.parametrize(
     ("entries", "field", "piece"),
     [
-        ("[{name: a}, {name: a}]", "[1].name", "'a' stands at spec.hierarchy[0].name already"),
+        ("[{name: a}, {name: a}]", "[1].name", "Duplicate value: 'a': already used at spec.hierarchy[0].name"),
         (
             "[{name: a, hierarchy: [{name: b}]}, {name: c, hierarchy: [{name: b}]}]",
             "[1].hierarchy[0].name",
-            "'b' stands at spec.hierarchy[0].hierarchy[0].name already",
+            "Duplicate value: 'b': already used at spec.hierarchy[0].hierarchy[0].name",
         ),
         (
             "[{name: a, hierarchy: [{name: a}]}]",
             "[0].hierarchy[0].name",
-            "'a' stands at spec.hierarchy[0].name",
+            "Duplicate value: 'a': already used at spec.hierarchy[0].name",
         ),
-        ("[{name: dev}]", "[0].name", "'dev' stands at metadata.name already"),
-        ("[{name: root}]", "[0].name", "'root' stands at the top of the tree already"),
-        ("[{name: ''}]", "[0].name", "'' is no name for a queue"),
-        ("[{name: a/b}]", "[0].name", "'a/b' is no name for a queue"),
-        ("[{parameters: []}]", "[0].name", "is missing"),
-        ("[{name: a, hierarchy: {name: b}}]", "[0].hierarchy", "but a list is needed"),
+        ("[{name: dev}]", "[0].name", "Duplicate value: 'dev': already used at metadata.name"),
+        ("[{name: root}]", "[0].name", "Duplicate value: 'root': already used at the top of the tree"),
+        ("[{name: ''}]", "[0].name", "Invalid value: ''"),
+        ("[{name: a/b}]", "[0].name", "Invalid value: 'a/b'"),
+        ("[{parameters: []}]", "[0].name", "Required value"),
+        ("[{name: a, hierarchy: {name: b}}]", "[0].hierarchy", "must be a list"),
         (
             "[{name: a, parameters: [{name: weight, value: 1}, {name: weight, value: 2}]}]",
             "[0].parameters[1].name",
-            "'weight' is given twice",
+            "Duplicate value: 'weight'",
         ),
     ],
 )
@@ -331,4 +336,7 @@ def test_a_hierarchy_beyond_all_depth_is_refused(refusal):
     for depth in range(100_000):
         entry = {"name": f"q{depth}", "hierarchy": [entry]}
     queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "dev"}}
-    assert refusal(queue | {"spec": {"hierarchy": [entry]}})[1:] == ("spec.hierarchy", "is nested too deeply")
+    assert refusal(queue | {"spec": {"hierarchy": [entry]}})[1:] == (
+        "spec.hierarchy",
+        "Too deep: entries are nested too deeply",
+    )

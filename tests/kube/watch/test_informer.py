@@ -11,7 +11,7 @@ from unittest import mock
 import msgspec
 
 from kubesim.api import client
-from kubesim.http.connection import Answer, Request
+from kubesim.http.connection import Request, Response
 from kubesim.storage import store
 from pumice.kube.client.api import Api, ListOptions
 from pumice.kube.client.kubeconfig import Access
@@ -203,8 +203,8 @@ def test_what_cannot_be_read_stays_as_it_was_until_it_is_gone() -> None:
         (change,) = await world.changes(1)
         assert texts(change) == ["1", "2"]
         assert [str(error) for error in refused] == [
-            "ConfigMap/default/a: data.text: is missing, but needed",
-            "ConfigMap/default/b: data.text: is missing, but needed",
+            "ConfigMap/default/a: data.text: Required value",
+            "ConfigMap/default/b: data.text: Required value",
         ]
         await world.delete("b")
         await world.delete("a")
@@ -273,26 +273,26 @@ def thing(name: str, uid: str, revision: int) -> Document:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about}
 
 
-def listed(revision: int, *items: Document, token: str = "") -> Answer:
+def listed(revision: int, *items: Document, token: str = "") -> Response:
     about = {"resourceVersion": str(revision), "continue": token}
-    return Answer(msgspec.json.encode({"metadata": about, "items": items}))
+    return Response(msgspec.json.encode({"metadata": about, "items": items}))
 
 
-def watched(*events: tuple[str, Document]) -> Answer:
+def watched(*events: tuple[str, Document]) -> Response:
     async def chunks() -> AsyncIterator[bytes]:
         yield b"".join(msgspec.json.encode({"type": kind, "object": found}) + b"\n" for kind, found in events)
         await asyncio.sleep(60)
 
-    return Answer(stream=chunks())
+    return Response(stream=chunks())
 
 
-def told(*answers: Answer) -> tuple[list[tuple[str, str, str]], list[str]]:
+def told(*answers: Response) -> tuple[list[tuple[str, str, str]], list[str]]:
     """What an informer makes of a server that gives these answers, and what it asks in the meantime."""
     waiting, asked, done = list(answers), [], asyncio.Event()
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> Response:
         if request.path.endswith("/namespaces/kube-system"):
-            return Answer(b"{}", 404)
+            return Response(b"{}", 404)
         asked.append(next((name for name in ("watch", "continue", "limit") if name in request.query), "all"))
         if not waiting:
             done.set()
@@ -316,10 +316,10 @@ def told(*answers: Answer) -> tuple[list[tuple[str, str, str]], list[str]]:
 def test_a_watch_that_was_refused_once_is_well_again_before_anything_happens() -> None:
     """A server that has just begun to serve a kind lists it, but says "later" to a watch."""
     status = {"kind": "Status", "code": 429, "message": "storage is (re)initializing"}
-    answers = [listed(5), Answer(msgspec.json.encode(status), 429), listed(5), watched()]
+    answers = [listed(5), Response(msgspec.json.encode(status), 429), listed(5), watched()]
 
-    async def handle(request: Request) -> Answer:
-        return Answer(b"{}", 404) if request.path.endswith("/kube-system") else answers.pop(0)
+    async def handle(request: Request) -> Response:
+        return Response(b"{}", 404) if request.path.endswith("/kube-system") else answers.pop(0)
 
     async def run() -> None:
         async with answering(handle) as address, Session(Access(address)) as session:
@@ -339,7 +339,7 @@ def test_a_watch_that_was_refused_once_is_well_again_before_anything_happens() -
 
 def test_a_list_that_expires_on_the_way_leaves_nothing_behind() -> None:
     status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
-    gone = Answer(msgspec.json.encode(status), 410)
+    gone = Response(msgspec.json.encode(status), 410)
     first, rest = listed(5, thing("a", "1", 1), thing("b", "2", 2), token="more"), listed(9, thing("b", "2", 2))
     assert told(first, gone, rest) == ([("+", "b", "2")], ["limit", "continue", "all", "watch"])
 
@@ -360,6 +360,6 @@ def test_what_is_not_newer_is_not_believed() -> None:
 
 
 def test_nonsense_is_not_believed_either() -> None:
-    changes, asked = told(Answer(b"<html>"), listed(5), watched(("ADDED", {"metadata": 5})), listed(6))
+    changes, asked = told(Response(b"<html>"), listed(5), watched(("ADDED", {"metadata": 5})), listed(6))
     assert changes == []
     assert asked == ["limit", "limit", "watch", "limit", "watch"]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
-from kubesim.http.connection import Answer, Request
+from kubesim.http.connection import Request, Response
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.rate_limit import Backoff
@@ -34,18 +34,18 @@ class Counting(Backoff):
         return 0.0
 
 
-def followed(watch: Callable[[int], Answer], watches: int) -> tuple[list[str], list[float]]:
+def followed(watch: Callable[[int], Response], watches: int) -> tuple[list[str], list[float]]:
     """What an informer asks for until that many watches were begun, and its pauses; ``watch`` gives the nth of them."""
     asked: list[str] = []
     done = asyncio.Event()
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> Response:
         if request.path.endswith("/namespaces/kube-system"):
-            return Answer(b"{}", 404)
+            return Response(b"{}", 404)
         if "watch" not in request.query:
             revision = FIRST + asked.count("watch")
             asked.append("one" if request.query.get("limit") == "1" else "list")
-            return Answer(msgspec.json.encode({"metadata": {"resourceVersion": str(revision)}, "items": []}))
+            return Response(msgspec.json.encode({"metadata": {"resourceVersion": str(revision)}, "items": []}))
         asked.append("watch")
         count = asked.count("watch")
         if count == watches:
@@ -69,7 +69,7 @@ def followed(watch: Callable[[int], Answer], watches: int) -> tuple[list[str], l
 def test_lists_that_no_watch_can_follow_become_rare() -> None:
     # Pauses of 1, 2, 4, 8 and 16 s, each shortened by up to a half: none is shorter than the one before it.
     status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
-    asked, pauses = followed(lambda _: Answer(msgspec.json.encode(status), 410), watches=6)
+    asked, pauses = followed(lambda _: Response(msgspec.json.encode(status), 410), watches=6)
     assert asked == ["list", "watch"] * 6
     assert pauses == sorted(pauses) and pauses[-1] >= 8
 
@@ -81,19 +81,19 @@ async def _broken() -> AsyncIterator[bytes]:
 
 def test_what_never_comes_whole_is_listed() -> None:
     # A watch that breaks goes on where it was; the second in a row that brought nothing is taken for hopeless.
-    asked, _ = followed(lambda _: Answer(stream=_broken()), watches=4)
+    asked, _ = followed(lambda _: Response(stream=_broken()), watches=4)
     assert asked == ["list", "watch", "one", "watch", "list", "watch", "one", "watch"]
 
 
 def test_watches_that_bring_something_go_on_without_a_list() -> None:
-    def brings(count: int) -> Answer:
+    def brings(count: int) -> Response:
         async def chunks() -> AsyncIterator[bytes]:
             about = {"name": "a", "namespace": "default", "uid": "1", "resourceVersion": str(FIRST + count)}
             yield msgspec.json.encode({"type": "ADDED" if count == 1 else "MODIFIED", "object": {"metadata": about}})
             yield b"\n"
             raise ConnectionError("torn")
 
-        return Answer(stream=chunks())
+        return Response(stream=chunks())
 
     asked, _ = followed(brings, watches=4)
     assert asked == ["list", *["watch", "one"] * 3, "watch"]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesim.api.client import InProcessClient
-from kubesim.api.get_list import Listing
-from kubesim.api.requests import ObjectSelection, ReadOptions, Target, choice, reading
+from kubesim.api.get_list import ListResult
+from kubesim.api.requests import ObjectSelection, ReadOptions, Target, parse_read_options, parse_selection
 from kubesim.api.status import ApiError
 from tests.support.apiserver import memory_api
 
@@ -29,19 +29,19 @@ def ask(check: Callable[[InProcessClient, Target], Awaitable[None]], count: int 
     asyncio.run(run())
 
 
-def names(listing: Listing) -> list[str]:
+def names(listing: ListResult) -> list[str]:
     return [record.key.rpartition("/")[2] for record in listing.records]
 
 
 @given(st.integers(1, 8), st.sampled_from(["", "odd=1", "odd=2", "odd"]))
-def test_pages_put_together_are_the_list_whatever_happens_between_them(limit: int, selector: str) -> None:
+def test_paginated_list_is_consistent_despite_writes(limit: int, selector: str) -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
-        chosen = choice(aim.resource, {"labelSelector": selector})
+        chosen = parse_selection(aim.resource, {"labelSelector": selector})
         whole = names(api.reads.list(aim, chosen, ReadOptions()))
         found: list[str] = []
         token, revisions = "", set()
         while True:
-            when = reading(aim, {"limit": str(limit)} | ({"continue": token} if token else {}), watch=False)
+            when = parse_read_options(aim, {"limit": str(limit)} | ({"continue": token} if token else {}), watch=False)
             page = api.reads.list(aim, chosen, when)
             assert len(page.records) <= limit
             found += names(page)
@@ -58,11 +58,11 @@ def test_pages_put_together_are_the_list_whatever_happens_between_them(limit: in
     ask(check)
 
 
-def test_what_remains_is_counted_unless_something_is_left_out() -> None:
+def test_remaining_item_count_is_absent_with_selectors() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         page = api.reads.list(aim, ObjectSelection(), ReadOptions(limit=3))
         assert (names(page), page.remaining) == (["c0", "c1", "c2"], 4)
-        chosen = choice(aim.resource, {"labelSelector": "odd=1"})
+        chosen = parse_selection(aim.resource, {"labelSelector": "odd=1"})
         page = api.reads.list(aim, chosen, ReadOptions(limit=2))
         assert (names(page), page.remaining) == (["c1", "c3"], None)
         assert page.token
@@ -70,7 +70,7 @@ def test_what_remains_is_counted_unless_something_is_left_out() -> None:
     ask(check)
 
 
-def test_a_name_is_looked_up_and_still_has_to_match_everything_else() -> None:
+def test_metadata_name_selector_combines_with_other_selectors() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         for query, found in (
             ({"fieldSelector": "metadata.name=c3"}, ["c3"]),
@@ -79,21 +79,21 @@ def test_a_name_is_looked_up_and_still_has_to_match_everything_else() -> None:
             ({"fieldSelector": "metadata.name=nobody"}, []),
             ({"fieldSelector": "metadata.name!=c3"}, ["c0", "c1", "c2", "c4", "c5", "c6"]),
         ):
-            assert names(api.reads.list(aim, choice(aim.resource, query), ReadOptions())) == found
+            assert names(api.reads.list(aim, parse_selection(aim.resource, query), ReadOptions())) == found
         everywhere = Target(aim.resource)
-        chosen = choice(aim.resource, {"fieldSelector": "metadata.name=c3"})
+        chosen = parse_selection(aim.resource, {"fieldSelector": "metadata.name=c3"})
         assert names(api.reads.list(everywhere, chosen, ReadOptions())) == ["c3"]
 
     ask(check)
 
 
-def test_an_older_revision_shows_what_was_there_until_it_is_compacted() -> None:
+def test_list_at_older_revision_until_compaction() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         before = api.store.revision
         await api.delete("configmaps", "default", "c0")
-        exact = reading(aim, {"resourceVersion": str(before), "resourceVersionMatch": "Exact"}, watch=False)
+        exact = parse_read_options(aim, {"resourceVersion": str(before), "resourceVersionMatch": "Exact"}, watch=False)
         assert names(api.reads.list(aim, ObjectSelection(), exact))[0] == "c0"
-        newer = reading(aim, {"resourceVersion": str(before)}, watch=False)
+        newer = parse_read_options(aim, {"resourceVersion": str(before)}, watch=False)
         assert names(api.reads.list(aim, ObjectSelection(), newer))[0] == "c1"
         await api.store.compact(api.store.revision)
         with pytest.raises(ApiError) as refused:
@@ -103,21 +103,21 @@ def test_an_older_revision_shows_what_was_there_until_it_is_compacted() -> None:
     ask(check)
 
 
-def test_a_token_that_is_too_old_comes_with_one_that_goes_on() -> None:
+def test_expired_continue_token_carries_a_new_token() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         page = api.reads.list(aim, ObjectSelection(), ReadOptions(limit=3))
         await api.delete("configmaps", "default", "c4")
         await api.store.compact(api.store.revision)
         with pytest.raises(ApiError) as refused:
-            api.reads.list(aim, ObjectSelection(), reading(aim, {"continue": page.token}, watch=False))
+            api.reads.list(aim, ObjectSelection(), parse_read_options(aim, {"continue": page.token}, watch=False))
         assert refused.value.code == 410
-        rest = reading(aim, {"continue": refused.value.status()["metadata"]["continue"]}, watch=False)
+        rest = parse_read_options(aim, {"continue": refused.value.status()["metadata"]["continue"]}, watch=False)
         assert names(api.reads.list(aim, ObjectSelection(), rest)) == ["c3", "c5", "c6"]
 
     ask(check)
 
 
-def test_what_is_not_there_is_not_found() -> None:
+def test_missing_object_is_not_found() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         with pytest.raises(ApiError) as refused:
             api.reads.get(Target(aim.resource, "default", "nobody"))

@@ -15,7 +15,7 @@ def faults(found: dict[str, Any], **options: Any) -> list[str]:
 
 
 def test_unknown_fields_are_left_out_and_named() -> None:
-    kept, unknown, fault = metadata.shape(
+    kept, unknown, fault = metadata.decode_metadata(
         {
             "name": "a",
             "colour": "red",
@@ -43,12 +43,12 @@ def test_unknown_fields_are_left_out_and_named() -> None:
     ],
 )
 def test_wrong_types_are_named(found: Any, fault: str) -> None:
-    assert metadata.shape(found)[2] == fault
+    assert metadata.decode_metadata(found)[2] == fault
 
 
-def test_a_new_object_gets_what_only_the_server_knows() -> None:
+def test_create_fills_system_fields() -> None:
     found: dict[str, Any] = {"generateName": "job-", "uid": "mine", "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    metadata.begin(found, "2026-11-15T12:00:00Z", generation=True)
+    metadata.fill_system_fields(found, "2026-11-15T12:00:00Z", generation=True)
     assert re.fullmatch("job-[bcdfghjklmnpqrstvwxz2456789]{5}", found["name"])
     assert re.fullmatch("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", found["uid"])
     assert found["creationTimestamp"] == "2026-11-15T12:00:00Z" and found["generation"] == 1
@@ -56,13 +56,13 @@ def test_a_new_object_gets_what_only_the_server_knows() -> None:
 
 
 def test_a_generated_name_is_never_too_long_for_a_label() -> None:
-    assert len(metadata.generated("x" * 200)) == 63
+    assert len(metadata.generate_name("x" * 200)) == 63
 
 
-def test_an_update_keeps_what_nobody_may_change() -> None:
+def test_update_preserves_system_fields() -> None:
     old = {"name": "a", "uid": "u", "creationTimestamp": "then", "resourceVersion": "7", "generation": 2}
     new = {"name": "a", "creationTimestamp": "now", "deletionTimestamp": "soon", "labels": {"b": "c"}}
-    metadata.carry(new, old)
+    metadata.preserve_system_fields(new, old)
     assert new == {**old, "labels": {"b": "c"}}
 
 
@@ -105,7 +105,7 @@ def test_annotations_have_a_size_limit() -> None:
     ]
 
 
-def test_no_finalizer_can_be_added_to_something_that_goes() -> None:
+def test_finalizer_cannot_be_added_during_deletion() -> None:
     old = {"deletionTimestamp": "t", "finalizers": ["a/b"]}
     assert list(metadata.check_update({"finalizers": []}, old)) == []
     (problem,) = metadata.check_update({"finalizers": ["a/b", "c/d"]}, old)

@@ -18,7 +18,7 @@ from kubesim.api.status import ApiError
 from kubesim.controllers import service_accounts
 from kubesim.registry.registry import ResourceRegistry
 from kubesim.storage import StorageFailed, Store
-from tests.kubesim.storage.stored import Failing
+from tests.kubesim.storage.store_helpers import Failing
 from tests.support.apiserver import memory_api
 from tests.support.simulated import run
 
@@ -65,7 +65,7 @@ def story(scenario):
     run(told())
 
 
-def test_who_counts_what():
+def test_quota_resource_names_and_what_they_count():
     assert counted_in("count/jobs.batch") == "jobs.batch"
     assert counted_in("configmaps") == "configmaps"
     assert counted_in("requests.nvidia.com/gpu") == "pods"
@@ -103,16 +103,16 @@ def test_a_dry_run_is_judged_and_not_counted():
         await api.create("resourcequotas", "default", quota("q", {"pods": "1"}))
         aim = Target(api.registry.stored("pods"), "default")
         for _ in range(2):
-            await api.writes.create(aim, pod("a"), WriteOptions(dry_run=True), api.call())
+            await api.writes.create(aim, pod("a"), WriteOptions(dry_run=True), api.new_context())
         assert used(api, "q") == {"pods": "0"}
         await api.create("pods", "default", pod("a"))
         with pytest.raises(ApiError, match="exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"):
-            await api.writes.create(aim, pod("b"), WriteOptions(dry_run=True), api.call())
+            await api.writes.create(aim, pod("b"), WriteOptions(dry_run=True), api.new_context())
 
     story(scenario)
 
 
-def test_objects_of_any_kind():
+def test_quota_counts_objects_of_any_kind():
     async def scenario(api):
         hard = {"configmaps": "1", "count/configmaps": "2", "count/secrets": "1", "resourcequotas": "1"}
         await api.create("resourcequotas", "default", quota("q", hard))
@@ -152,7 +152,7 @@ def test_scopes_are_about_pods():
     story(scenario)
 
 
-def test_what_nobody_counts_is_shown_and_limits_nothing():
+def test_unknown_quota_resource_is_shown_and_limits_nothing():
     async def scenario(api):
         hard = {"count/nodes": "0", "count/unheard.of": "0", "nvidia.com/gpu": "0", "volcano.sh/namespace.weight": "3"}
         found = await api.create("resourcequotas", "default", quota("q", hard))
@@ -162,7 +162,7 @@ def test_what_nobody_counts_is_shown_and_limits_nothing():
     story(scenario)
 
 
-def test_a_quota_that_changes_is_counted_anew():
+def test_changed_quota_is_recounted():
     async def scenario(api):
         for name in ("a", "b"):
             await api.create("pods", "default", pod(name, cpu=1))
@@ -183,7 +183,7 @@ def test_a_quota_that_changes_is_counted_anew():
     story(scenario)
 
 
-def test_a_restart_goes_on_counting(tmp_path):
+def test_quota_usage_survives_a_restart(tmp_path):
     async def scenario():
         async with memory_api(tmp_path) as api:
             await api.create("resourcequotas", "default", quota("q", {"pods": "2"}))
@@ -195,7 +195,7 @@ def test_a_restart_goes_on_counting(tmp_path):
     run(scenario())
 
 
-def test_a_burst_gets_exactly_the_room_there_is():
+def test_parallel_creates_get_exactly_the_quota():
     async def scenario(api):
         await api.create("resourcequotas", "default", quota("q", {"requests.cpu": "10"}))
         tries = [api.create("pods", "default", pod(f"p{n}", cpu=3)) for n in range(50)]
@@ -296,14 +296,14 @@ async def failing_api():
     store = Store(log)
     try:
         api = InProcessClient(store, CATALOGUE)
-        await service_accounts.furnish(api)
+        await service_accounts.create_system_namespaces(api)
         yield api, log
     finally:
         await store.close()
 
 
 @given(bursts)
-def test_any_order_of_writes(steps):
+def test_quota_usage_is_exact_for_any_order_of_writes(steps):
     """Writes of a burst are judged one after another while the commits of those before are under way."""
 
     async def scenario():

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesim.api.client import InProcessClient
-from kubesim.api.requests import ObjectSelection, ReadOptions, Target, choice
+from kubesim.api.requests import ObjectSelection, ReadOptions, Target, parse_selection
 from kubesim.api.status import ApiError
 from kubesim.api.watch import Watch
 from kubesim.http import content_negotiation
@@ -83,7 +83,7 @@ class Client:
         if self._stream is None:
             watch = Watch(self._api.store, self._aim, self._chosen, content_negotiation.PLAIN, bookmarks=True)
             # A deadline in the past: the stream gives what there is and ends instead of waiting.
-            watch.begin(ReadOptions(self.revision))
+            watch.start(ReadOptions(self.revision))
             self._stream = watch.events(-1.0, lambda: 0.0)
         chunk = await anext(self._stream, None)
         if chunk is None:
@@ -135,7 +135,7 @@ async def _live(script: list[Any], selector: str) -> int:
         model: list[tuple[int, dict[str, Object]]] = [(0, {})]
         resource = api.registry.stored("configmaps")
         assert resource is not None
-        client = Client(api, choice(resource, {"labelSelector": selector}), model)
+        client = Client(api, parse_selection(resource, {"labelSelector": selector}), model)
 
         def note(key: str, found: Object | None) -> None:
             state = dict(model[-1][1])
@@ -189,28 +189,28 @@ def _take_over(old: Object, new: Object) -> None:
 
 
 @given(steps)
-def test_a_client_that_is_cut_off_sees_everything(script: list[Any]) -> None:
+def test_watch_resumes_without_missing_events(script: list[Any]) -> None:
     asyncio.run(live(script, ""))
 
 
 @given(steps)
-def test_a_client_with_a_selector_sees_everything_that_it_chose(script: list[Any]) -> None:
+def test_watch_with_selector_resumes_without_missing_events(script: list[Any]) -> None:
     asyncio.run(live(script, "colour=red"))
 
 
-def test_a_client_that_was_away_for_too_long_begins_anew() -> None:
+def test_watch_of_compacted_revision_needs_a_relist() -> None:
     away = [("write", "a", "red"), ("write", "b", "red"), ("read", 1)]
     away += [("write", name, colour) for colour in COLOURS for name in NAMES] + [("delete", "a"), ("compact",)]
     assert asyncio.run(live(away, "")) == 1
     assert asyncio.run(live(away, "colour=red")) == 1
 
 
-def test_a_list_of_a_revision_that_nobody_has_seen_is_refused() -> None:
+def test_list_of_future_revision_is_refused() -> None:
     async def ask() -> None:
         async with memory_api() as api:
             aim = Target(api.registry.stored("configmaps"), "default")  # type: ignore[arg-type]  # it is there
             watch = Watch(api.store, aim, ObjectSelection(), content_negotiation.PLAIN, bookmarks=False)
-            watch.begin(ReadOptions(10**9, initial=True))
+            watch.start(ReadOptions(10**9, send_initial_events=True))
 
     with pytest.raises(ApiError) as refused:
         asyncio.run(ask())

@@ -10,10 +10,10 @@ from unittest import mock
 import pytest
 
 from kubesim.api.client import InProcessClient
-from kubesim.api.requests import DeleteOptions, ObjectSelection, Target, WriteOptions, choice
+from kubesim.api.requests import DeleteOptions, ObjectSelection, Target, WriteOptions, parse_selection
 from kubesim.api.status import ApiError
 from kubesim.api.writes import replace
-from kubesim.http.listen import compact
+from kubesim.http.listen import compact_periodically
 from kubesim.storage import StorageFailed
 from tests.support.apiserver import memory_api
 
@@ -34,7 +34,7 @@ def test_an_update_that_changes_nothing_is_no_write() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         made = await api.create("configmaps", "default", MAP)
         before = api.store.revision
-        again = await api.writes.update(aim, replace(made), WriteOptions(), api.call(), replaces=True)
+        again = await api.writes.update(aim, replace(made), WriteOptions(), api.new_context(), replaces=True)
         assert again.revision == int(made["metadata"]["resourceVersion"])
         assert api.store.revision == before
 
@@ -49,10 +49,16 @@ def test_an_update_that_changes_nothing_is_no_write() -> None:
         lambda api, aim: api.create("configmaps", "default", {"metadata": {"name": "B"}}),
         lambda api, aim: api.create("configmaps", "default", {"metadata": {"name": "b"}, "data": {"k": 1}}),
         lambda api, aim: api.writes.update(
-            aim, replace({"metadata": {"name": "a", "resourceVersion": "1"}}), WriteOptions(), api.call(), replaces=True
+            aim,
+            replace({"metadata": {"name": "a", "resourceVersion": "1"}}),
+            WriteOptions(),
+            api.new_context(),
+            replaces=True,
         ),
-        lambda api, aim: api.writes.delete(aim, DeleteOptions(uid="another"), api.call()),
-        lambda api, aim: api.writes.delete(Target(aim.resource, "default", "nobody"), DeleteOptions(), api.call()),
+        lambda api, aim: api.writes.delete(aim, DeleteOptions(uid="another"), api.new_context()),
+        lambda api, aim: api.writes.delete(
+            Target(aim.resource, "default", "nobody"), DeleteOptions(), api.new_context()
+        ),
     ],
 )
 def test_a_refusal_leaves_everything_as_it_is(write: Callable[[InProcessClient, Target], Awaitable[object]]) -> None:
@@ -66,7 +72,7 @@ def test_a_refusal_leaves_everything_as_it_is(write: Callable[[InProcessClient, 
     ask(check)
 
 
-def test_of_many_who_create_one_name_one_succeeds_and_the_others_hear_of_it() -> None:
+def test_parallel_creates_of_one_name_succeed_once() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         tried = [api.create("configmaps", "default", MAP) for _ in range(20)]
         answers = await asyncio.gather(*tried, return_exceptions=True)
@@ -78,7 +84,7 @@ def test_of_many_who_create_one_name_one_succeeds_and_the_others_hear_of_it() ->
     ask(check)
 
 
-def test_nobody_loses_an_edit() -> None:
+def test_parallel_updates_lose_no_edit() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         await api.create("configmaps", "default", {"metadata": {"name": "a"}, "data": {"n": "0"}})
 
@@ -112,12 +118,12 @@ def test_a_generation_counts_changes_of_the_spec_alone() -> None:
 def test_a_finalizer_keeps_an_object_until_it_is_gone() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         await api.create("configmaps", "default", {"metadata": {"name": "a", "finalizers": ["example.com/x"]}})
-        _, gone = await api.writes.delete(aim, DeleteOptions(), api.call())
+        _, gone = await api.writes.delete(aim, DeleteOptions(), api.new_context())
         assert not gone
         found = api.read("configmaps", "default", "a")
         assert found is not None and found["metadata"]["deletionTimestamp"]
         before = api.store.revision
-        _, gone = await api.writes.delete(aim, DeleteOptions(), api.call())
+        _, gone = await api.writes.delete(aim, DeleteOptions(), api.new_context())
         assert not gone and api.store.revision == before  # it is said only once
         await api.modify("configmaps", "default", "a", lambda found: found["metadata"].pop("finalizers"))
         assert api.read("configmaps", "default", "a") is None
@@ -125,7 +131,7 @@ def test_a_finalizer_keeps_an_object_until_it_is_gone() -> None:
     ask(check)
 
 
-def test_a_collection_goes_whole_or_not_at_all() -> None:
+def test_delete_collection_is_all_or_nothing() -> None:
     async def check(api: InProcessClient, _: Target) -> None:
         classes = api.registry.stored("priorityclasses.scheduling.k8s.io")
         assert classes is not None
@@ -134,22 +140,22 @@ def test_a_collection_goes_whole_or_not_at_all() -> None:
         before = api.store.revision
         with pytest.raises(ApiError):  # of the second: it is no longer the one that was meant
             await api.writes.delete_collection(
-                Target(classes), ObjectSelection(), DeleteOptions(uid="another"), api.call()
+                Target(classes), ObjectSelection(), DeleteOptions(uid="another"), api.new_context()
             )
         assert api.store.revision == before
-        chosen = choice(classes, {"fieldSelector": "metadata.name!=yours"})
-        gone = await api.writes.delete_collection(Target(classes), chosen, DeleteOptions(), api.call())
+        chosen = parse_selection(classes, {"fieldSelector": "metadata.name!=yours"})
+        gone = await api.writes.delete_collection(Target(classes), chosen, DeleteOptions(), api.new_context())
         assert [record.key.rpartition("/")[2] for record in gone] == ["mine"]
         assert api.read(classes.qualified, "", "yours") is not None
 
     ask(check)
 
 
-def test_a_dry_run_says_what_would_be_and_writes_nothing() -> None:
+def test_dry_run_returns_the_result_and_writes_nothing() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         before = api.store.revision
         shown = await api.writes.create(
-            Target(aim.resource, "default"), dict(MAP), WriteOptions(dry_run=True), api.call()
+            Target(aim.resource, "default"), dict(MAP), WriteOptions(dry_run=True), api.new_context()
         )
         assert b'"uid"' in shown.value and b'"resourceVersion"' not in shown.value
         assert api.store.revision == before and api.read("configmaps", "default", "a") is None
@@ -157,11 +163,11 @@ def test_a_dry_run_says_what_would_be_and_writes_nothing() -> None:
     ask(check)
 
 
-def test_what_a_write_is_judged_by_includes_what_is_on_its_way_to_the_disk() -> None:
+def test_write_is_checked_against_uncommitted_writes() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         under_way = asyncio.ensure_future(api.create("configmaps", "default", MAP))
         await asyncio.sleep(0)  # it has begun, and its commit is not there yet
-        call = api.call()
+        call = api.new_context()
         assert call.find("configmaps", "default", "a") is not None
         assert [found["metadata"]["name"] for found in call.list("configmaps", "default")] == ["a"]
         assert api.store.get(aim.key) is None  # nobody else sees it
@@ -174,7 +180,7 @@ def test_what_a_write_is_judged_by_includes_what_is_on_its_way_to_the_disk() -> 
     ask(check)
 
 
-def test_no_answer_rests_on_a_write_that_failed() -> None:
+def test_response_fails_if_a_write_it_depends_on_fails() -> None:
     async def check(api: InProcessClient, aim: Target) -> None:
         made = await api.create("configmaps", "default", MAP)
         changed = {**made, "data": {"k": "w"}}
@@ -182,8 +188,8 @@ def test_no_answer_rests_on_a_write_that_failed() -> None:
         other = {"metadata": {"name": "b"}}
         with mock.patch.object(api.store._log, "append", side_effect=OSError("the disk is full")):
             answers = await asyncio.gather(
-                api.writes.update(aim, replace(changed), WriteOptions(), api.call(), replaces=True),
-                api.writes.update(aim, replace(again), WriteOptions(), api.call(), replaces=True),
+                api.writes.update(aim, replace(changed), WriteOptions(), api.new_context(), replaces=True),
+                api.writes.update(aim, replace(again), WriteOptions(), api.new_context(), replaces=True),
                 api.create("configmaps", "default", other),
                 api.create("configmaps", "default", other),
                 return_exceptions=True,
@@ -208,7 +214,7 @@ def test_a_compaction_that_fails_is_tried_again() -> None:
 
         with mock.patch.object(api.store, "compact", side_effect=StorageFailed("locked")) as compacting:
             with pytest.raises(asyncio.CancelledError):
-                await compact(api, pause)
+                await compact_periodically(api, pause)
             assert compacting.call_count == 2
 
     ask(check)

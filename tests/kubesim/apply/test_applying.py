@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesim.api.status import ApiError
-from kubesim.apply import APPLY, UPDATE, Application, FieldManager, Updating, field_set
-from kubesim.apply.merge import laid_over, without
+from kubesim.apply import APPLY, UPDATE, ApplyRequest, FieldManager, UpdateOwnership, field_set
+from kubesim.apply.merge import merge_applied, remove_fields
 from kubesim.schema import Schema
 
 ITEM = {
@@ -70,7 +70,7 @@ def thing(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def applied(old: dict[str, Any], manager: str, spec: dict[str, Any], *, force: bool = True) -> dict[str, Any]:
-    application = Application(SCHEMA, FieldManager(APPLY, manager, "v1"), thing(copy.deepcopy(spec)), force=force)
+    application = ApplyRequest(SCHEMA, FieldManager(APPLY, manager, "v1"), thing(copy.deepcopy(spec)), force=force)
     before = copy.deepcopy(old)
     new: dict[str, Any] = copy.deepcopy(application.edit(old) if old else application.applied)
     assert old == before, "what is there must not be changed"
@@ -80,22 +80,22 @@ def applied(old: dict[str, Any], manager: str, spec: dict[str, Any], *, force: b
 
 def owned(found: dict[str, Any], manager: str) -> field_set.Paths:
     entries = found["metadata"]["managedFields"]
-    return frozenset().union(*(field_set.read(e["fieldsV1"]) for e in entries if e["manager"] == manager))
+    return frozenset().union(*(field_set.decode_fields(e["fieldsV1"]) for e in entries if e["manager"] == manager))
 
 
 @given(specs)
-def test_a_set_of_fields_is_read_as_it_is_written(spec: dict[str, Any]) -> None:
-    for chosen in (field_set.named(thing(spec), NODE), field_set.present(thing(spec), NODE)):
-        assert field_set.read(field_set.written(chosen)) == chosen
+def test_field_set_round_trips_through_fields_v1(spec: dict[str, Any]) -> None:
+    for chosen in (field_set.applied_fields(thing(spec), NODE), field_set.present_fields(thing(spec), NODE)):
+        assert field_set.decode_fields(field_set.encode_fields(chosen)) == chosen
 
 
 @given(specs, specs)
-def test_what_is_laid_over_is_all_there(one: dict[str, Any], other: dict[str, Any]) -> None:
-    merged = laid_over(thing(one), thing(other), NODE)
-    assert field_set.present(merged, NODE) >= field_set.present(thing(other), NODE)
-    assert not field_set.changed(merged, laid_over(merged, thing(other), NODE), NODE)
-    both = field_set.present(thing(one), NODE) | field_set.present(thing(other), NODE)
-    assert field_set.present(merged, NODE) == both
+def test_merge_applied_contains_all_applied_fields(one: dict[str, Any], other: dict[str, Any]) -> None:
+    merged = merge_applied(thing(one), thing(other), NODE)
+    assert field_set.present_fields(merged, NODE) >= field_set.present_fields(thing(other), NODE)
+    assert not field_set.changed_fields(merged, merge_applied(merged, thing(other), NODE), NODE)
+    both = field_set.present_fields(thing(one), NODE) | field_set.present_fields(thing(other), NODE)
+    assert field_set.present_fields(merged, NODE) == both
 
 
 @given(specs, specs, specs)
@@ -105,68 +105,81 @@ def test_applying_twice_changes_nothing_the_second_time(one: Any, other: Any, th
 
 
 @given(specs, specs)
-def test_what_is_no_longer_applied_is_gone_unless_it_is_somebody_elses(one: Any, other: Any) -> None:
+def test_apply_removes_fields_no_longer_applied_unless_shared(one: Any, other: Any) -> None:
     found = applied(applied({}, "one", one), "two", other)
     alone = applied(found, "one", {})
-    assert field_set.named(alone, NODE) <= field_set.with_fields_above(owned(alone, "two")) | {("f:spec",)}
-    assert owned(alone, "two") == field_set.named(thing(other), NODE)
+    assert field_set.applied_fields(alone, NODE) <= field_set.with_fields_above(owned(alone, "two")) | {("f:spec",)}
+    assert owned(alone, "two") == field_set.applied_fields(thing(other), NODE)
     assert owned(alone, "one") == frozenset()
 
 
-def test_an_item_goes_with_who_named_it_whatever_others_set_inside() -> None:
+def test_apply_removes_list_item_with_fields_of_other_managers() -> None:
     found = applied({}, "one", {"items": [{"name": "x"}, {"name": "y"}]})
     new = {**thing({"items": [{"name": "x", "a": 1}, {"name": "y"}]}), "metadata": {"name": "t"}}
-    new["metadata"]["managedFields"] = Updating(SCHEMA, FieldManager(UPDATE, "editor", "v1")).entries(found, new, NOW)
+    new["metadata"]["managedFields"] = UpdateOwnership(SCHEMA, FieldManager(UPDATE, "editor", "v1")).entries(
+        found, new, NOW
+    )
     assert applied(new, "one", {"items": [{"name": "y"}]})["spec"] == {"items": [{"name": "y"}]}
 
 
 @given(specs, specs)
-def test_nobody_overwrites_without_force_what_is_somebody_elses(one: Any, other: Any) -> None:
+def test_apply_conflicts_with_other_managers_unless_forced(one: Any, other: Any) -> None:
     found = applied({}, "one", one)
-    both = laid_over(thing(one), thing(other), NODE)
+    both = merge_applied(thing(one), thing(other), NODE)
     theirs = (
-        field_set.named(thing(one), NODE)
-        & field_set.changed(thing(one), both, NODE)
-        & field_set.named(thing(other), NODE)
+        field_set.applied_fields(thing(one), NODE)
+        & field_set.changed_fields(thing(one), both, NODE)
+        & field_set.applied_fields(thing(other), NODE)
     )
     if theirs:
         with pytest.raises(ApiError) as refused:
             applied(found, "two", other, force=False)
         assert refused.value.code == 409
-        assert {c["field"] for c in refused.value.details["causes"]} == {field_set.shown(path) for path in theirs}
+        assert {c["field"] for c in refused.value.details["causes"]} == {field_set.format_path(path) for path in theirs}
     else:
         assert applied(found, "two", other, force=False).get("spec", {}) == both.get("spec", {})
 
 
 @given(specs.filter(bool), specs)
-def test_who_updates_a_field_owns_it_alone(one: Any, other: Any) -> None:
+def test_update_takes_sole_ownership_of_changed_fields(one: Any, other: Any) -> None:
     found = applied({}, "one", one)
     new = {**thing(other), "metadata": {"name": "t"}}
-    new["metadata"]["managedFields"] = Updating(SCHEMA, FieldManager(UPDATE, "editor", "v1")).entries(found, new, NOW)
-    fresh = field_set.changed(found, new, NODE)
+    new["metadata"]["managedFields"] = UpdateOwnership(SCHEMA, FieldManager(UPDATE, "editor", "v1")).entries(
+        found, new, NOW
+    )
+    fresh = field_set.changed_fields(found, new, NODE)
     assert owned(new, "editor") == fresh
     assert not owned(new, "one") & fresh
-    assert owned(new, "one") <= field_set.present(new, NODE)
+    assert owned(new, "one") <= field_set.present_fields(new, NODE)
+
+
+def _is_list_key(path: field_set.Path) -> bool:
+    """Whether a field is the key of its list item: without it, the item has another path."""
+    return len(path) > 1 and path[-2].startswith("k:") and path[-1] == "f:name"
 
 
 @given(specs, st.data())
-def test_what_is_taken_out_is_out_and_the_rest_stays(spec: dict[str, Any], data: st.DataObject) -> None:
-    there = field_set.present(thing(spec), NODE)
-    gone = frozenset(data.draw(st.sets(st.sampled_from(sorted(there)), max_size=3)))
+def test_remove_fields_removes_exactly_those_fields(spec: dict[str, Any], data: st.DataObject) -> None:
+    there = field_set.present_fields(thing(spec), NODE)
+    removable = [path for path in sorted(there) if not _is_list_key(path)]
+    gone = frozenset(data.draw(st.sets(st.sampled_from(removable), max_size=3)))
     below = {path for path in there if any(path[: len(top)] == top for top in gone)}
-    assert field_set.present(without(thing(spec), gone, NODE), NODE) == there - below
+    assert field_set.present_fields(remove_fields(thing(spec), gone, NODE), NODE) == there - below
 
 
-def test_books_are_kept_only_of_what_was_applied() -> None:
-    assert Updating(SCHEMA, FieldManager(UPDATE, "editor", "v1")).entries(thing({}), thing({"number": 1}), NOW) == []
+def test_managed_fields_start_with_the_first_apply() -> None:
+    assert (
+        UpdateOwnership(SCHEMA, FieldManager(UPDATE, "editor", "v1")).entries(thing({}), thing({"number": 1}), NOW)
+        == []
+    )
 
 
-def test_kubectl_takes_over_what_it_applied_without_the_server() -> None:
+def test_kubectl_server_side_apply_takes_over_client_side_fields() -> None:
     last = '{"apiVersion":"v1","kind":"Thing","metadata":{"name":"t"},"spec":{"number":1}}'
     found = thing({"number": 1, "list": ["x"]})
     found["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": last}
-    new = Application(SCHEMA, FieldManager(APPLY, "kubectl", "v1"), thing({"number": 2}), force=False).edit(found)
+    new = ApplyRequest(SCHEMA, FieldManager(APPLY, "kubectl", "v1"), thing({"number": 2}), force=False).edit(found)
     assert new["spec"]["number"] == 2
     for manager, spec in (("somebody", {"number": 2}), ("kubectl", {"list": ["y"]})):
         with pytest.raises(ApiError):
-            Application(SCHEMA, FieldManager(APPLY, manager, "v1"), thing(spec), force=False).edit(found)
+            ApplyRequest(SCHEMA, FieldManager(APPLY, manager, "v1"), thing(spec), force=False).edit(found)

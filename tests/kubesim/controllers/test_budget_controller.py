@@ -31,7 +31,7 @@ def test_evictions_are_allowed_as_long_as_enough_pods_are_left():
             async def evict(name):
                 aim = Target(c.api.registry.stored("pods"), "default", name, "eviction")
                 try:
-                    await create_eviction(c.api, aim, {"metadata": {"name": name}}, WriteOptions(), c.api.call())
+                    await create_eviction(c.api, aim, {"metadata": {"name": name}}, WriteOptions(), c.api.new_context())
                 except ApiError as error:
                     return error.code
                 return 201

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesim.api.status import ApiError
-from kubesim.controllers.disruption import budget_status, evict_allowed
+from kubesim.controllers.disruption import budget_status, status_after_eviction
 from tests.support.still_clock import NOON
 
 NOW = "2024-05-01T12:00:00Z"
@@ -86,7 +86,7 @@ SPENT = {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 2, 
 
 def test_an_eviction_takes_one_disruption_and_notes_the_pod():
     guard = budget(GOOD | {})
-    ((found, take),) = evict_allowed([guard, budget(selector={"matchLabels": {"app": "other"}})], pod(), NOW)
+    ((found, take),) = status_after_eviction([guard, budget(selector={"matchLabels": {"app": "other"}})], pod(), NOW)
     assert found is guard
     newest = budget(GOOD | {})
     take(newest)
@@ -109,8 +109,8 @@ def test_an_eviction_takes_one_disruption_and_notes_the_pod():
         (budget(SPENT | {"currentHealthy": 1}, unhealthyPodEvictionPolicy="AlwaysAllow"), pod(ready=False)),
     ],
 )
-def test_who_is_not_guarded(guard, victim):
-    assert evict_allowed([guard], victim, NOW) == []
+def test_pods_that_no_budget_guards(guard, victim):
+    assert status_after_eviction([guard], victim, NOW) == []
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_who_is_not_guarded(guard, victim):
 )
 def test_refusals(guards, victim, code, cause):
     with pytest.raises(ApiError) as refused:
-        evict_allowed(guards, victim, NOW)
+        status_after_eviction(guards, victim, NOW)
     assert refused.value.code == code
     if cause:
         assert refused.value.message == "Cannot evict pod as it would violate the pod's disruption budget."
@@ -139,7 +139,7 @@ def test_evictions_never_leave_fewer_healthy_pods_than_desired(least, healthy, o
     left = {each["metadata"]["name"]: each for each in seen}
     for victim in seen[:tries]:
         try:
-            takes = evict_allowed([guard], victim, NOW)
+            takes = status_after_eviction([guard], victim, NOW)
             for _, take in takes:
                 take(guard)
         except ApiError:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 
-from kubesim.controllers.controller_refs import ControllerRefs, adopt, controller_of, disown, is_going, owned_by
+from kubesim.controllers.controller_refs import (
+    ControllerRefs,
+    add_controller_ref,
+    controller_of,
+    is_being_deleted,
+    new_controller_ref,
+    remove_controller_ref,
+)
 from tests.support.apiserver import memory_api
 from tests.support.workloads import REPLICA_SETS, replica_set, template
 
@@ -33,14 +40,16 @@ async def hear(api, found):
     """Everything that there is, as the follower would tell it."""
     async for batch in api.follow("pods"):
         for change in batch:
-            found.take_child(change)
+            found.on_child_change(change)
         if not batch:
             return
 
 
 async def claim(found, owner):
     uid = owner["metadata"]["uid"]
-    return await found.claimed(owner, adopt=lambda one: adopt(one, owner), release=lambda one: disown(one, uid))
+    return await found.claim_children(
+        owner, adopt=lambda one: add_controller_ref(one, owner), release=lambda one: remove_controller_ref(one, uid)
+    )
 
 
 def names(children):
@@ -51,13 +60,13 @@ def key_of(owner):
     return f"default/{owner['metadata']['name']}/{owner['metadata']['uid']}"
 
 
-def test_what_matches_and_belongs_to_nobody_is_adopted():
+def test_matching_orphan_is_adopted():
     async def scenario():
         async with claims() as (api, found, woken):
             await api.create("pods", "default", pod("early"))
             await api.create("pods", "default", pod("other", app="db"))
             owner = await make_set(api)
-            found.take_owner(owner, deleted=False)
+            found.on_owner_change(owner, deleted=False)
             assert woken == [key_of(owner)] * 2  # for itself, and for the pod that it may have
             children = await claim(found, owner)
             assert names(children) == ["early"]
@@ -70,43 +79,43 @@ def test_what_matches_and_belongs_to_nobody_is_adopted():
     asyncio.run(scenario())
 
 
-def test_what_another_controls_or_is_leaving_is_not():
+def test_object_of_another_controller_or_being_deleted_is_not_adopted():
     async def scenario():
         async with claims() as (api, found, _):
             owner, other = await make_set(api), await make_set(api, "other")
-            taken = pod("taken", ownerReferences=[owned_by(other)])
+            taken = pod("taken", ownerReferences=[new_controller_ref(other)])
             await api.create("pods", "default", taken)
             await api.create("pods", "default", pod("leaving", finalizers=["example.com/x"]))
             await api.delete("pods", "default", "leaving", grace=0)
-            found.take_owner(owner, deleted=False)
+            found.on_owner_change(owner, deleted=False)
             await hear(api, found)
             return await claim(found, owner)
 
     assert asyncio.run(scenario()) == []
 
 
-def test_an_owner_that_is_leaving_adopts_and_releases_nothing():
+def test_owner_being_deleted_neither_adopts_nor_releases():
     async def scenario():
         async with claims() as (api, found, _):
             owner = await make_set(api)
-            await api.create("pods", "default", pod("mine", app="db", ownerReferences=[owned_by(owner)]))
+            await api.create("pods", "default", pod("mine", app="db", ownerReferences=[new_controller_ref(owner)]))
             await api.create("pods", "default", pod("stray"))
-            found.take_owner(owner, deleted=False)
+            found.on_owner_change(owner, deleted=False)
             await hear(api, found)
             leaving = {**owner, "metadata": {**owner["metadata"], "deletionTimestamp": "2024-05-01T00:00:00Z"}}
-            assert is_going(leaving)
+            assert is_being_deleted(leaving)
             await claim(found, leaving)
             return [controller_of(one) is not None for one in api.list("pods", "default")]
 
     assert asyncio.run(scenario()) == [True, False]  # mine, stray
 
 
-def test_what_no_longer_matches_is_released():
+def test_child_that_no_longer_matches_is_released():
     async def scenario():
         async with claims() as (api, found, woken):
             owner = await make_set(api)
-            await api.create("pods", "default", pod("mine", ownerReferences=[owned_by(owner)]))
-            found.take_owner(owner, deleted=False)
+            await api.create("pods", "default", pod("mine", ownerReferences=[new_controller_ref(owner)]))
+            found.on_owner_change(owner, deleted=False)
             await hear(api, found)
             assert names(await claim(found, owner)) == ["mine"]
             await api.modify("pods", "default", "mine", lambda one: one["metadata"]["labels"].update(app="free"))
@@ -124,25 +133,25 @@ def test_a_later_owner_of_the_same_name_is_another():
     async def scenario():
         async with claims() as (api, found, woken):
             owner = await make_set(api)
-            await api.create("pods", "default", pod("mine", ownerReferences=[owned_by(owner)]))
+            await api.create("pods", "default", pod("mine", ownerReferences=[new_controller_ref(owner)]))
             await hear(api, found)
             assert woken == [key_of(owner)]
             await api.delete(REPLICA_SETS, "default", "s")
-            found.take_owner(owner, deleted=True)
+            found.on_owner_change(owner, deleted=True)
             again = await make_set(api)
-            found.take_owner(again, deleted=False)
+            found.on_owner_change(again, deleted=False)
             assert await claim(found, again) == []
-            return names(found.belonging(owner["metadata"]["uid"]))
+            return names(found.children_of(owner["metadata"]["uid"]))
 
     assert asyncio.run(scenario()) == ["mine"]  # until somebody collects it
 
 
-def test_a_child_that_was_made_counts_before_it_is_heard_of_and_not_after_it_is_gone():
+def test_created_child_counts_before_its_watch_event():
     async def scenario():
         async with claims() as (api, found, _):
             owner = await make_set(api)
-            await api.create("pods", "default", pod("mine", ownerReferences=[owned_by(owner)]))
-            found.note(owner["metadata"]["uid"], "pods/default/mine")
+            await api.create("pods", "default", pod("mine", ownerReferences=[new_controller_ref(owner)]))
+            found.add_child(owner["metadata"]["uid"], "pods/default/mine")
             assert names(await claim(found, owner)) == ["mine"]
             await api.delete("pods", "default", "mine", grace=0)
             assert await claim(found, owner) == []
@@ -152,10 +161,10 @@ def test_a_child_that_was_made_counts_before_it_is_heard_of_and_not_after_it_is_
     asyncio.run(scenario())
 
 
-def test_references():
+def test_controller_references():
     owner = replica_set("s")
     child = {"metadata": {"name": "p", "ownerReferences": [{"uid": "x", "kind": "Thing"}]}}
-    adopt(child, owner)
-    assert controller_of(child) == owned_by(owner)
-    disown(child, "uid-of-s")
+    add_controller_ref(child, owner)
+    assert controller_of(child) == new_controller_ref(owner)
+    remove_controller_ref(child, "uid-of-s")
     assert child["metadata"]["ownerReferences"] == [{"uid": "x", "kind": "Thing"}]

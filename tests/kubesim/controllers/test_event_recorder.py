@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kubesim.clock import Clock, stamp
-from kubesim.controllers.events import EventRecorder, is_stale
+from kubesim.controllers.events import EventRecorder, is_expired
 from tests.support.apiserver import memory_api
 from tests.support.simulated import run
 from tests.support.still_clock import NOON
@@ -13,8 +13,8 @@ def test_the_same_event_again_raises_the_count_of_the_first():
             namespace = api.read("namespaces", "", "default")
             recorder = EventRecorder(api, "tester", Clock())
             for _ in range(3):
-                await recorder.note(namespace, "Seen", "again")
-            await recorder.warn(namespace, "Seen", "otherwise", host="n1")
+                await recorder.record_normal(namespace, "Seen", "again")
+            await recorder.record_warning(namespace, "Seen", "otherwise", host="n1")
             return api.list("events")
 
     first, second = sorted(run(scenario()), key=lambda event: event["message"])
@@ -24,11 +24,11 @@ def test_the_same_event_again_raises_the_count_of_the_first():
     assert first["involvedObject"]["kind"] == "Namespace"
 
 
-def test_an_event_that_cannot_be_written_disturbs_nobody():
+def test_failed_event_write_is_ignored():
     async def scenario():
         async with memory_api() as api:
             gone = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "nowhere", "uid": "u"}}
-            await EventRecorder(api, "tester", Clock()).note(gone, "Seen", "never")
+            await EventRecorder(api, "tester", Clock()).record_normal(gone, "Seen", "never")
             return api.list("events")
 
     assert run(scenario()) == []
@@ -36,6 +36,6 @@ def test_an_event_that_cannot_be_written_disturbs_nobody():
 
 def test_events_are_kept_for_an_hour():
     event = {"metadata": {"creationTimestamp": stamp(NOON)}, "lastTimestamp": stamp(NOON)}
-    assert not is_stale(event, NOON + 3600)
-    assert is_stale(event, NOON + 3601)
-    assert not is_stale(event | {"lastTimestamp": stamp(NOON + 60)}, NOON + 3601)
+    assert not is_expired(event, NOON + 3600)
+    assert is_expired(event, NOON + 3601)
+    assert not is_expired(event | {"lastTimestamp": stamp(NOON + 60)}, NOON + 3601)

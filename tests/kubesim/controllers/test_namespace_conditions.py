@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kubesim.controllers.namespaces import Rest, conditions
+from kubesim.controllers.namespaces import RemainingContent, deletion_conditions
 
 TYPES = [
     "NamespaceDeletionDiscoveryFailure",
@@ -11,18 +11,18 @@ TYPES = [
 ]
 
 
-def test_an_empty_namespace_has_nothing_to_complain_of():
-    found = list(conditions(Rest()))
+def test_namespace_conditions_without_remaining_content():
+    found = list(deletion_conditions(RemainingContent()))
     assert [entry["type"] for entry in found] == TYPES
     assert {entry["status"] for entry in found} == {"False"}
 
 
-def test_the_conditions_say_what_is_left_and_what_holds_it():
-    rest = Rest()
+def test_namespace_conditions_name_remaining_content_and_finalizers():
+    rest = RemainingContent()
     rest.resources.update({"pods.": 2, "queues.scheduling.volcano.sh": 1})
     rest.finalizers.update({"example.com/wait": 2, "a/b": 1})
     rest.errors.append("pods: no")
-    found = {entry["type"]: entry for entry in conditions(rest)}
+    found = {entry["type"]: entry for entry in deletion_conditions(rest)}
     assert found["NamespaceContentRemaining"] == {
         "type": "NamespaceContentRemaining",
         "status": "True",

@@ -35,7 +35,7 @@ def test_the_status_follows_what_is_used():
     run(scenario())
 
 
-def test_what_others_write_there_is_corrected():
+def test_quota_status_written_by_users_is_corrected():
     async def scenario():
         async with cluster(0) as c:
             await c.api.create(QUOTAS, "default", quota(pods="3"))

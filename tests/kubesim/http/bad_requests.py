@@ -1,7 +1,7 @@
-"""Requests that are nearly right: a valid one for every verb of every kind, and ways to spoil it.
+"""Requests that are nearly right: a valid one for every verb of every kind, and ways to corrupt it.
 
-``bad_request`` makes them; ``Asked`` is one, with all its bytes, so that what fails can be sent again by hand. What it
-is follows from a random generator alone: the strategies of hypothesis would repeat themselves, and these are many.
+``bad_request`` builds them; a ``BadRequest`` has all its bytes, so that a failing one can be sent again by hand. Its
+content depends on a random generator only: the strategies of hypothesis would repeat themselves too often.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.kubesim.http.bad_values import (
     pairs,
     some,
 )
-from tests.kubesim.http.places import (
+from tests.kubesim.http.request_places import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
@@ -47,7 +47,7 @@ from tests.kubesim.http.places import (
 
 
 @dataclass(repr=False)
-class Asked:
+class BadRequest:
     """A request, with all its bytes."""
 
     label: str
@@ -122,7 +122,7 @@ RIGHT: dict[str, Callable[[Random], Any]] = {
 }
 
 
-def graft(found: Any, path: Sequence[Any], value: Any) -> None:
+def set_at_path(found: Any, path: Sequence[Any], value: Any) -> None:
     """Put a value at a path, and what is missing above it."""
     for step, follower in pairwise(path):
         if isinstance(found, list):
@@ -154,7 +154,7 @@ class Schemas:
         return self._paths[place.label] or [(("spec",), {})]
 
 
-def spoilt(chance: Random, schemas: Schemas, place: Place, whole: dict[str, Any]) -> Any:
+def corrupt_object(chance: Random, schemas: Schemas, place: Place, whole: dict[str, Any]) -> Any:
     """A document with something wrong in it, or something rare that is right."""
     found: Any = copy.deepcopy(whole)
     for _ in range(chance.randint(0, 3)):
@@ -166,7 +166,7 @@ def spoilt(chance: Random, schemas: Schemas, place: Place, whole: dict[str, Any]
             path, end = chance.choice(schemas.of(place))
             kind = "string" if end.get("x-kubernetes-int-or-string") else end.get("type", "")
             right = kind in RIGHT and chance.randint(0, 3) > 0
-            graft(found, path, RIGHT[kind](chance) if right else junk(chance))
+            set_at_path(found, path, RIGHT[kind](chance) if right else junk(chance))
         elif how == "metadata":
             about = found.get("metadata")
             if isinstance(about, dict):
@@ -254,7 +254,7 @@ def merge_patch(chance: Random, schemas: Schemas, place: Place, *, strategic: bo
     found: Any = {"metadata": {}}
     for _ in range(chance.randint(0, 3)):
         path, end = chance.choice([*schemas.of(place), (("metadata", chance.choice(METADATA)), {})])
-        graft(found, path, (RIGHT.get(end.get("type", ""), junk) if chance.random() < 0.5 else junk)(chance))
+        set_at_path(found, path, (RIGHT.get(end.get("type", ""), junk) if chance.random() < 0.5 else junk)(chance))
         if strategic and chance.random() < 0.5:
             below = found
             for step in path[:-1]:
@@ -272,7 +272,7 @@ VERBS = ["create"] * 4 + ["update"] * 3 + ["json patch", "merge patch", "strateg
 ]  # fmt: skip
 
 
-def bad_request(chance: Random, schemas: Schemas) -> Asked:
+def bad_request(chance: Random, schemas: Schemas) -> BadRequest:
     """One request: valid, and then not."""
     place = chance.choice(PLACES)
     verb = chance.choice(VERBS)
@@ -294,41 +294,41 @@ def bad_request(chance: Random, schemas: Schemas) -> Asked:
     return asked
 
 
-def _valid(chance: Random, schemas: Schemas, place: Place, verb: str) -> Asked:
+def _valid(chance: Random, schemas: Schemas, place: Place, verb: str) -> BadRequest:
     """A request as it is meant, but for its body."""
     label, one = f"{verb} {place.label}", f"{place.collection}/{place.object()['metadata']['name']}"
     match verb:
         case "create":
-            body = spoilt(chance, schemas, place, place.object(chance.choice([NAME, "other", "third"])))
-            return _with(chance, Asked(label, "POST", place.collection), body)
+            body = corrupt_object(chance, schemas, place, place.object(chance.choice([NAME, "other", "third"])))
+            return _with(chance, BadRequest(label, "POST", place.collection), body)
         case "update":
             whole = place.object()
             whole["metadata"]["resourceVersion"] = REVISION
-            return _with(chance, Asked(label, "PUT", one), spoilt(chance, schemas, place, whole))
+            return _with(chance, BadRequest(label, "PUT", one), corrupt_object(chance, schemas, place, whole))
         case "json patch":
-            return _with(chance, Asked(label, "PATCH", one), json_patch(chance, place.object()), JSON_PATCH)
+            return _with(chance, BadRequest(label, "PATCH", one), json_patch(chance, place.object()), JSON_PATCH)
         case "merge patch":
-            return _with(chance, Asked(label, "PATCH", one), merge_patch(chance, schemas, place), MERGE_PATCH)
+            return _with(chance, BadRequest(label, "PATCH", one), merge_patch(chance, schemas, place), MERGE_PATCH)
         case "strategic patch":
             body = merge_patch(chance, schemas, place, strategic=True)
-            return _with(chance, Asked(label, "PATCH", one), body, STRATEGIC_PATCH)
+            return _with(chance, BadRequest(label, "PATCH", one), body, STRATEGIC_PATCH)
         case "apply":
             whole = place.object(chance.choice([NAME, NAME, "other"]))
-            asked = Asked(label, "PATCH", f"{place.collection}/{whole['metadata']['name']}", _applying(chance))
-            return _with(chance, asked, spoilt(chance, schemas, place, _partly(chance, whole)), APPLY_PATCH)
+            asked = BadRequest(label, "PATCH", f"{place.collection}/{whole['metadata']['name']}", _applying(chance))
+            return _with(chance, asked, corrupt_object(chance, schemas, place, _partly(chance, whole)), APPLY_PATCH)
         case "delete" | "delete collection":
-            asked = Asked(label, "DELETE", one if verb == "delete" else place.collection)
+            asked = BadRequest(label, "DELETE", one if verb == "delete" else place.collection)
             options = {chance.choice(DELETION): junk(chance) for _ in range(chance.randint(0, 3))}
             return _with(chance, asked, {"kind": "DeleteOptions", "apiVersion": "v1", **options}) if options else asked
         case "get":
-            return Asked(label, "GET", one)
+            return BadRequest(label, "GET", one)
         case "list":
-            return Asked(label, "GET", place.collection.replace("/namespaces/default", "", chance.randint(0, 1)))
+            return BadRequest(label, "GET", place.collection.replace("/namespaces/default", "", chance.randint(0, 1)))
         case "watch":
-            return Asked(label, "GET", place.collection, "watch=1&timeoutSeconds=1")
+            return BadRequest(label, "GET", place.collection, "watch=1&timeoutSeconds=1")
         case "part":
             return _part(chance, schemas, place, one)
-    return Asked("odd", chance.choice(["GET", "GET", "POST", "OPTIONS"]), chance.choice(ODD_PATHS))
+    return BadRequest("odd", chance.choice(["GET", "GET", "POST", "OPTIONS"]), chance.choice(ODD_PATHS))
 
 
 def _applying(chance: Random) -> str:
@@ -342,7 +342,7 @@ def _partly(chance: Random, whole: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "metadata": {"name": whole["metadata"]["name"]} if chance.random() < 0.5 else whole["metadata"]}
 
 
-def _scale(chance: Random, place: Place, path: str) -> Asked:
+def _scale(chance: Random, place: Place, path: str) -> BadRequest:
     """A request to the scale of something."""
     label = f"scale {place.label}"
     whole: dict[str, Any] = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": NAME}}
@@ -352,23 +352,23 @@ def _scale(chance: Random, place: Place, path: str) -> Asked:
         path_to = chance.choice(
             [*_paths(whole), ("metadata", "uid"), ("metadata", "namespace"), ("status", "replicas")]
         )
-        graft(found, path_to, junk(chance))
+        set_at_path(found, path_to, junk(chance))
     match chance.randint(0, 4):
         case 0:
-            return _with(chance, Asked(label, "PATCH", path), json_patch(chance, whole), JSON_PATCH)
+            return _with(chance, BadRequest(label, "PATCH", path), json_patch(chance, whole), JSON_PATCH)
         case 1:
-            return _with(chance, Asked(label, "PATCH", path), found, chance.choice([MERGE_PATCH, STRATEGIC_PATCH]))
+            return _with(chance, BadRequest(label, "PATCH", path), found, chance.choice([MERGE_PATCH, STRATEGIC_PATCH]))
         case 2:
-            return _with(chance, Asked(label, "PATCH", path, _applying(chance)), found, APPLY_PATCH)
-    return _with(chance, Asked(label, "PUT", path), found)
+            return _with(chance, BadRequest(label, "PATCH", path, _applying(chance)), found, APPLY_PATCH)
+    return _with(chance, BadRequest(label, "PUT", path), found)
 
 
-def _part(chance: Random, schemas: Schemas, place: Place, one: str) -> Asked:
+def _part(chance: Random, schemas: Schemas, place: Place, one: str) -> BadRequest:
     """A request to a subresource."""
     part = chance.choice(place.parts or ("status",))
     path, label = f"{one}/{part}", f"{part} {place.label}"
     if part == "log" or chance.randint(0, 8) == 0:
-        return Asked(label, "GET", path)
+        return BadRequest(label, "GET", path)
     if part == "scale":
         return _scale(chance, place, path)
     if part in {"binding", "eviction"}:
@@ -377,13 +377,13 @@ def _part(chance: Random, schemas: Schemas, place: Place, one: str) -> Asked:
             whole["target"] = {"kind": "Node", "name": chance.choice(["it", "x", ""])}
         elif chance.random() < 0.5:
             whole["deleteOptions"] = {"gracePeriodSeconds": 0, "preconditions": {"uid": chance.choice(["x", ""])}}
-        return _with(chance, Asked(label, "POST", path), spoilt(chance, schemas, place, whole))
+        return _with(chance, BadRequest(label, "POST", path), corrupt_object(chance, schemas, place, whole))
     if chance.random() < 0.5:
-        return _with(chance, Asked(label, "PATCH", path), merge_patch(chance, schemas, place), MERGE_PATCH)
-    return _with(chance, Asked(label, "PUT", path), spoilt(chance, schemas, place, place.object()))
+        return _with(chance, BadRequest(label, "PATCH", path), merge_patch(chance, schemas, place), MERGE_PATCH)
+    return _with(chance, BadRequest(label, "PUT", path), corrupt_object(chance, schemas, place, place.object()))
 
 
-def _with(chance: Random, asked: Asked, body: Any, media: str = "application/json") -> Asked:
+def _with(chance: Random, asked: BadRequest, body: Any, media: str = "application/json") -> BadRequest:
     asked.body, asked.headers["Content-Type"] = encoded(chance, body, media)
     return asked
 
@@ -391,32 +391,34 @@ def _with(chance: Random, asked: Asked, body: Any, media: str = "application/jso
 # ---- one of each ------------------------------------------------------------------------------------------
 
 
-def oddities() -> Iterator[Asked]:
+def odd_requests() -> Iterator[BadRequest]:
     """Everything that is odd by itself, in every place where it can stand."""
     collection, one = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/configmaps/it"
     pod = "/api/v1/namespaces/default/pods/it"
     for path in ODD_PATHS:
         for method in ("GET", "HEAD", "OPTIONS", "POST", "DELETE", "PATCH"):
-            yield Asked("odd path", method, path)
+            yield BadRequest("odd path", method, path)
     for place in (collection, one, f"{pod}/log"):
         for query in [*(_query([pair]) for pair in _PAIRS), *ODD_QUERIES]:
-            yield Asked("odd query", "GET", place, query)
+            yield BadRequest("odd query", "GET", place, query)
     for query in [*(_query([pair]) for pair in _PAIRS), *ODD_QUERIES]:
-        yield Asked("odd query", "GET", collection, f"watch=1&timeoutSeconds=1&{query}")
-        yield Asked("odd query", "POST", collection, query, {}, b'{"metadata":{"generateName":"a-"}}')
-        yield Asked("odd query", "DELETE", collection, f"labelSelector=a&{query}")
+        yield BadRequest("odd query", "GET", collection, f"watch=1&timeoutSeconds=1&{query}")
+        yield BadRequest("odd query", "POST", collection, query, {}, b'{"metadata":{"generateName":"a-"}}')
+        yield BadRequest("odd query", "DELETE", collection, f"labelSelector=a&{query}")
     for accept in ACCEPTS:
         for path, query in ((one, ""), (collection, ""), (collection, "watch=1"), ("/apis", ""), ("/openapi/v2", "")):
-            yield Asked("odd accept", "GET", path, query, {"Accept": accept})
+            yield BadRequest("odd accept", "GET", path, query, {"Accept": accept})
     for content in [*ODD_BYTES, *YAML_ODDITIES]:
         for method, path in (("POST", collection), ("PUT", one), ("DELETE", pod), ("POST", f"{pod}/binding")):
             for media in ("application/json", "application/yaml", PROTOBUF):
-                yield Asked("odd body", method, path, "dryRun=All", {"Content-Type": media}, content)
+                yield BadRequest("odd body", method, path, "dryRun=All", {"Content-Type": media}, content)
         for media in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH):
             for path in (pod, "/apis/apps/v1/namespaces/default/deployments/it/scale"):
                 query = "fieldManager=me" if media == APPLY_PATCH else ""
-                yield Asked("odd patch", "PATCH", path, query, {"Content-Type": media}, content)
+                yield BadRequest("odd patch", "PATCH", path, query, {"Content-Type": media}, content)
     for media in TYPES:
         for method in ("POST", "PUT", "PATCH", "DELETE"):
             path = collection if method == "POST" else one
-            yield Asked("odd type", method, path, "dryRun=All", {"Content-Type": media}, b'{"metadata":{"name":"it"}}')
+            yield BadRequest(
+                "odd type", method, path, "dryRun=All", {"Content-Type": media}, b'{"metadata":{"name":"it"}}'
+            )

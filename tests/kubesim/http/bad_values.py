@@ -7,7 +7,7 @@ import copy
 from random import Random
 from typing import Any
 
-from tests.kubesim.http.places import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, PROTOBUF, REVISION, STRATEGIC_PATCH
+from tests.kubesim.http.request_places import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, PROTOBUF, REVISION, STRATEGIC_PATCH
 
 WORDS = [
     "", " ", "a", "A_", "it", "-", ".", "..", "/", "a/b", "a/b/c", "a=b", "\x00", "\u2028", "é", "日本", "\U0001f600",

@@ -22,15 +22,16 @@ from typing import Any
 from kubesim import bootstrap, kinds
 from kubesim.api.client import InProcessClient
 from kubesim.controllers import service_accounts
-from kubesim.http.connection import Answer, Connection, Request
-from kubesim.http.listen import bound, listening
-from kubesim.kubelet.node_template import nodes, parse_capacity
+from kubesim.http.connection import Connection, Request, Response
+from kubesim.http.listen import bind_sockets, serve_http
+from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.registry.registry import Resource, ResourceRegistry
 from kubesim.server import ServerSettings, running_cluster
 from kubesim.storage import Store
 from pumice.embedded import bootstrap as pumice_objects
-from pumice.embedded.admission import Admission
-from pumice.embedded.cluster import with_pumice
+from pumice.embedded.admission_hook import EmbeddedAdmission
+from pumice.embedded.embedded_cluster import with_pumice
+from pumice.embedded.identity import PUMICE
 
 PATIENCE = 20.0
 """Seconds that a client waits for bytes: only a server that hangs takes as long."""
@@ -58,7 +59,7 @@ class Loop:
         self.loop.close()
 
 
-class Complaints(logging.Handler):
+class LoggedErrors(logging.Handler):
     """What is logged as an error, by us or by asyncio: a task that nobody waited for, a callback that raised."""
 
     def __init__(self) -> None:
@@ -73,9 +74,9 @@ class Complaints(logging.Handler):
 
 
 @contextlib.contextmanager
-def complaints() -> Iterator[list[str]]:
+def logged_errors() -> Iterator[list[str]]:
     """Collects what is complained about in the log for the time of a ``with`` block."""
-    handler = Complaints()
+    handler = LoggedErrors()
     root = logging.getLogger()
     root.addHandler(handler)
     try:
@@ -90,7 +91,7 @@ def _resources() -> tuple[Resource, ...]:
 
 
 @dataclass
-class Served:
+class RunningServer:
     """A server that answers on loopback."""
 
     port: int
@@ -103,41 +104,43 @@ class Served:
 
 
 @contextlib.contextmanager
-def alone(loop: Loop) -> Iterator[Served]:
+def bare_server(loop: Loop) -> Iterator[RunningServer]:
     """The API without controllers: nobody changes anything but who asks."""
     stack = AsyncExitStack()
 
-    async def start() -> Served:
-        store = await Store.open(None)
+    async def start() -> RunningServer:
+        store = await Store.open(None, PUMICE)
         stack.push_async_callback(store.close)
-        api = InProcessClient(store, ResourceRegistry(_resources()))
-        api.writes.admission = Admission(store)
-        await service_accounts.furnish(api)
+        api = InProcessClient(store, ResourceRegistry(_resources()), PUMICE)
+        api.writes.admission = EmbeddedAdmission(store)
+        await service_accounts.create_system_namespaces(api)
         await bootstrap.create_system_classes(api)
-        await pumice_objects.furnish(api)
-        sockets = stack.enter_context(bound())
-        return Served(await stack.enter_async_context(listening(api, sockets)), api)
+        await pumice_objects.create_first_objects(api)
+        sockets = stack.enter_context(bind_sockets())
+        return RunningServer(await stack.enter_async_context(serve_http(api, sockets)), api)
 
     yield from _for_a_while(loop, stack, start)
 
 
 @contextlib.contextmanager
-def whole(loop: Loop, speed: float = 100.0) -> Iterator[Served]:
+def full_cluster(loop: Loop, speed: float = 100.0) -> Iterator[RunningServer]:
     """All of ``pumice up`` but its process: controllers and two simulated nodes too."""
     stack = AsyncExitStack()
     place = Path(stack.enter_context(TemporaryDirectory(prefix="pumice-wire-")))
 
-    async def start() -> Served:
-        wanted = nodes(2, parse_capacity("cpu=8,memory=16Gi"))
+    async def start() -> RunningServer:
+        wanted = make_nodes(2, parse_capacity("cpu=8,memory=16Gi"))
         settings = ServerSettings(data=None, kubeconfig=place / "kubeconfig", nodes=wanted, speed=speed)
         running = await stack.enter_async_context(running_cluster(with_pumice(settings)))
-        return Served(int(running.server.rpartition(":")[2]), running.api, running.broken)
+        return RunningServer(int(running.server.rpartition(":")[2]), running.api, running.broken)
 
     yield from _for_a_while(loop, stack, start)
 
 
 @contextlib.contextmanager
-def answering(loop: Loop, handler: Callable[[Request], Awaitable[Answer]], most_body: int = 1 << 20) -> Iterator[Any]:
+def handler_server(
+    loop: Loop, handler: Callable[[Request], Awaitable[Response]], most_body: int = 1 << 20
+) -> Iterator[Any]:
     """Only connections, over a handler of the test's own: gives the port and the set of those connected."""
     everyone: set[Connection] = set()
 
@@ -156,7 +159,9 @@ def answering(loop: Loop, handler: Callable[[Request], Awaitable[Answer]], most_
         loop.run(end())
 
 
-def _for_a_while(loop: Loop, stack: AsyncExitStack, start: Callable[[], Awaitable[Served]]) -> Iterator[Served]:
+def _for_a_while(
+    loop: Loop, stack: AsyncExitStack, start: Callable[[], Awaitable[RunningServer]]
+) -> Iterator[RunningServer]:
     try:
         yield loop.run(start())
     finally:
@@ -167,7 +172,7 @@ def _for_a_while(loop: Loop, stack: AsyncExitStack, start: Callable[[], Awaitabl
 
 
 @dataclass
-class Said:
+class RawResponse:
     """An answer as it came."""
 
     code: int
@@ -184,7 +189,7 @@ class Broken(Exception):  # noqa: N818 - it is thrown at a test, not at a caller
     """What came is no HTTP, or half of it."""
 
 
-class Client:
+class RawClient:
     """One connection. It believes nothing: what comes must be HTTP to the letter."""
 
     def __init__(self, port: int) -> None:
@@ -211,7 +216,7 @@ class Client:
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def read(self, *, head_only: bool = False, whole: bool = False) -> Said | None:
+    def read(self, *, head_only: bool = False, whole: bool = False) -> RawResponse | None:
         """The next answer; None if the server hung up instead. ``whole``: of a stream, all until it ends."""
         while True:
             head = self._until(b"\r\n\r\n")
@@ -231,13 +236,13 @@ class Client:
             if code != 100:
                 break
         if headers.get("transfer-encoding") == "chunked":
-            return Said(code, headers, self._chunks() if whole else b"", stream=True)
+            return RawResponse(code, headers, self._chunks() if whole else b"", stream=True)
         if "content-length" not in headers:
             if headers.get("connection") != "close":
                 raise Broken(f"no length and no end: {headers}")
-            return Said(code, headers, self.rest())
+            return RawResponse(code, headers, self.rest())
         length = int(headers["content-length"])
-        return Said(code, headers, b"" if head_only else self._exactly(length))
+        return RawResponse(code, headers, b"" if head_only else self._exactly(length))
 
     def chunk(self) -> bytes | None:
         """The next chunk of a stream; None at its end."""

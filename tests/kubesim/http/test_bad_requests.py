@@ -27,10 +27,10 @@ from kubesim.kinds import custom_resources
 from kubesim.registry.registry import ResourceRegistry
 from pumice import crds
 from tests.kubesim.http import raw_client
-from tests.kubesim.http.bad_requests import Asked, Schemas, bad_request, oddities
+from tests.kubesim.http.bad_requests import BadRequest, Schemas, bad_request, odd_requests
 from tests.kubesim.http.bad_values import BOMB
-from tests.kubesim.http.places import DEFINITION, MERGE_PATCH, NAME, PLACES, REVISION, Place
-from tests.kubesim.http.raw_client import Client, Loop, Said, Served
+from tests.kubesim.http.raw_client import Loop, RawClient, RawResponse, RunningServer
+from tests.kubesim.http.request_places import DEFINITION, MERGE_PATCH, NAME, PLACES, REVISION, Place
 
 AT_ONCE = 40  # requests of one example
 LONG_EXAMPLES = 2500  # of 40 requests each: 100,000
@@ -68,11 +68,11 @@ chances = st.randoms(use_true_random=True)  # a seed, and everything follows fro
 class Session:
     """Asks one server, and judges its answers."""
 
-    def __init__(self, served: Served, log: list[str], *, alone: bool = True) -> None:
+    def __init__(self, served: RunningServer, log: list[str], *, alone: bool = True) -> None:
         self.served = served
         self._alone = alone  # nobody else writes, so that revisions can be counted
         self._log = log
-        self._client: Client | None = None
+        self._client: RawClient | None = None
         self._before = ""
         self.touched: set[str] = set()
 
@@ -88,12 +88,12 @@ class Session:
         for place in sorted(PLACES, key=lambda place: place.label != "definitions"):
             if place.kept:
                 said = self.ask(
-                    Asked("furnish", "POST", place.collection, "", _JSON, json.dumps(place.object()).encode())
+                    BadRequest("furnish", "POST", place.collection, "", _JSON, json.dumps(place.object()).encode())
                 )
                 assert said.code == 201, (place.label, said.body)
         self.touched.clear()
 
-    def ask(self, asked: Asked) -> Said:
+    def ask(self, asked: BadRequest) -> RawResponse:
         """One request, and what always holds."""
         asked.body = self._filled(asked)
         before = self.served.revision
@@ -117,7 +117,7 @@ class Session:
             self._judge_write(asked, said, grown, about)
         return said
 
-    def _judge_write(self, asked: Asked, said: Said, grown: int, about: str) -> None:
+    def _judge_write(self, asked: BadRequest, said: RawResponse, grown: int, about: str) -> None:
         found = json.loads(said.body)
         revision = found.get("metadata", {}).get("resourceVersion")
         if said.code == 201 and found["kind"] != "Status" and "reviews" not in asked.path:
@@ -127,7 +127,7 @@ class Session:
         if grown or not self._alone:
             self.touched.add(asked.path)
 
-    def _filled(self, asked: Asked) -> bytes:
+    def _filled(self, asked: BadRequest) -> bytes:
         """The body, with the object's revision where a client would have put it."""
         if REVISION.encode() not in asked.body:
             return asked.body
@@ -135,8 +135,8 @@ class Session:
         record = self.served.api.store.get(place.key)
         return asked.body.replace(REVISION.encode(), str(record.revision if record else 1).encode())
 
-    def _exchange(self, asked: Asked) -> Said:
-        client = self._client or Client(self.served.port)
+    def _exchange(self, asked: BadRequest) -> RawResponse:
+        client = self._client or RawClient(self.served.port)
         self._client = None
         client.send(asked.wire())
         said = client.read(head_only=asked.method == "HEAD")
@@ -158,15 +158,15 @@ class Session:
         for place in PLACES:
             if place.kept:
                 for accept in ("application/json", TABLE):
-                    self.ask(Asked(f"show {place.label}", "GET", place.collection, "", {"Accept": accept}))
+                    self.ask(BadRequest(f"show {place.label}", "GET", place.collection, "", {"Accept": accept}))
 
     def _survey(self, place: Place) -> None:
-        listed = self.ask(Asked(f"list after {place.label}", "GET", place.collection))
+        listed = self.ask(BadRequest(f"list after {place.label}", "GET", place.collection))
         if listed.code == 404:  # its definition is gone, and it with it
             return
         for accept in (TABLE, "application/yaml", f"{TABLE.replace('Table', 'PartialObjectMetadataList')}"):
             said = self.ask(
-                Asked(f"show {place.label}", "GET", place.collection, "includeObject=Object", {"Accept": accept})
+                BadRequest(f"show {place.label}", "GET", place.collection, "includeObject=Object", {"Accept": accept})
             )
             assert said.code == 200, (accept, said.body)
         for accept in ("application/json", TABLE):
@@ -175,8 +175,8 @@ class Session:
             self._handle(place, found["metadata"])
 
     def _watch(self, place: Place, accept: str, expecting: bool) -> None:
-        client = Client(self.served.port)
-        asked = Asked(
+        client = RawClient(self.served.port)
+        asked = BadRequest(
             f"watch after {place.label}", "GET", place.collection, "watch=1&resourceVersion=0", {"Accept": accept}
         )
         client.send(asked.wire())
@@ -189,9 +189,9 @@ class Session:
 
     def _handle(self, place: Place, about: dict[str, Any]) -> None:
         one = f"{place.collection}/{about['name']}"
-        found = self.ask(Asked(f"get after {place.label}", "GET", one))
+        found = self.ask(BadRequest(f"get after {place.label}", "GET", one))
         assert found.code == 200, one
-        nothing = Asked(f"empty patch {place.label}", "PATCH", one, "", {"Content-Type": MERGE_PATCH}, b"{}")
+        nothing = BadRequest(f"empty patch {place.label}", "PATCH", one, "", {"Content-Type": MERGE_PATCH}, b"{}")
         if place.label == "definitions":  # a status that says too little is put right with the next write
             found = self.ask(nothing)
         if (
@@ -201,7 +201,7 @@ class Session:
         said = self.ask(nothing)
         assert (said.code, said.body) == (found.code, found.body), f"{one}\n{found.body!r}\n{said.body!r}"
         if about["name"] not in KEPT.get(place.label, ()):
-            said = self.ask(Asked(f"delete after {place.label}", "DELETE", one))
+            said = self.ask(BadRequest(f"delete after {place.label}", "DELETE", one))
             refused = place.label == "queues" and said.code == 403  # one that others hang on
             assert said.code == 200 or refused, (one, said.body)
 
@@ -216,18 +216,22 @@ KEPT = {
 
 def try_out(loop: Loop, chance: Random) -> None:
     """One example: a new server, the requests, and what is left of them."""
-    with raw_client.complaints() as log, raw_client.alone(loop) as served, Session(served, log) as session:
+    with raw_client.logged_errors() as log, raw_client.bare_server(loop) as served, Session(served, log) as session:
         session.furnish()
         for _ in range(AT_ONCE):
             session.ask(bad_request(chance, SCHEMAS))
         session.aftermath()
-        assert session.ask(Asked("version", "GET", "/version")).code == 200
+        assert session.ask(BadRequest("version", "GET", "/version")).code == 200
     assert not log, log[0]
 
 
 def try_with_controllers(loop: Loop, chance: Random) -> None:
     """The same with everybody at work who reads what was accepted."""
-    with raw_client.complaints() as log, raw_client.whole(loop) as served, Session(served, log, alone=False) as session:
+    with (
+        raw_client.logged_errors() as log,
+        raw_client.full_cluster(loop) as served,
+        Session(served, log, alone=False) as session,
+    ):
         session.furnish()
         for _ in range(AT_ONCE):
             session.ask(bad_request(chance, SCHEMAS))
@@ -253,12 +257,12 @@ def told() -> str:
 # ---- from the server's own documents ------------------------------------------------------------------------
 
 
-def documented(served: Served) -> Iterator[Any]:
+def documented(served: RunningServer) -> Iterator[Any]:
     """The operations that the server says it has."""
-    client = Client(served.port)
+    client = RawClient(served.port)
 
     def page(path: str) -> Any:
-        client.send(Asked("", "GET", path).wire())
+        client.send(BadRequest("", "GET", path).wire())
         said = client.read()
         assert said is not None and said.code == 200, path
         return json.loads(said.body)
@@ -272,7 +276,7 @@ def documented(served: Served) -> Iterator[Any]:
 def try_documented(loop: Loop, *, step: int, examples: int) -> int:
     """So many requests to every (or every so many) operation, by its schema and against it; how many it were."""
     asked = 0
-    with raw_client.complaints() as log, raw_client.alone(loop) as served, Session(served, log) as session:
+    with raw_client.logged_errors() as log, raw_client.bare_server(loop) as served, Session(served, log) as session:
         session.furnish()
         for operation in list(documented(served))[::step]:
             for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
@@ -303,7 +307,9 @@ def _try_operation(session: Session, operation: Any, mode: Any, examples: int) -
         label = f"{operation.method.upper()} {operation.path.rpartition('/')[2]} {mode.name.lower()}"
         asked += 1
         session.ask(
-            Asked(label, sent.method or "GET", path, query, headers, body.encode() if isinstance(body, str) else body)
+            BadRequest(
+                label, sent.method or "GET", path, query, headers, body.encode() if isinstance(body, str) else body
+            )
         )
 
     with contextlib.suppress(Unsatisfiable):  # nothing can be against a schema that allows everything
@@ -347,17 +353,17 @@ def _token(revision: int) -> str:
 def test_what_was_answered_wrongly_once(
     loop: Loop, method: str, path: str, query: str, headers: dict[str, str], body: bytes, code: int
 ) -> None:
-    with raw_client.complaints() as log, raw_client.alone(loop) as served, Session(served, log) as session:
+    with raw_client.logged_errors() as log, raw_client.bare_server(loop) as served, Session(served, log) as session:
         session.furnish()
         before = served.revision
-        assert session.ask(Asked("once", method, path, query, dict(headers), body)).code == code
-        assert session.ask(Asked("version", "GET", "/version")).code == 200
+        assert session.ask(BadRequest("once", method, path, query, dict(headers), body)).code == code
+        assert session.ask(BadRequest("version", "GET", "/version")).code == 200
         assert served.revision == before
 
 
 def test_an_eviction_that_is_refused_costs_the_budget_nothing(loop: Loop) -> None:
     """The budget allows one; the precondition is about another pod."""
-    with raw_client.complaints() as log, raw_client.alone(loop) as served, Session(served, log) as session:
+    with raw_client.logged_errors() as log, raw_client.bare_server(loop) as served, Session(served, log) as session:
         session.furnish()
         budgets, pod = (
             "/apis/policy/v1/namespaces/default/poddisruptionbudgets/it",
@@ -365,21 +371,21 @@ def test_an_eviction_that_is_refused_costs_the_budget_nothing(loop: Loop) -> Non
         )
         patch = {"Content-Type": MERGE_PATCH}
         selector = b'{"spec":{"selector":{"matchLabels":{"app":"it"}}}}'
-        assert session.ask(Asked("once", "PATCH", budgets, "", patch, selector)).code == 200
+        assert session.ask(BadRequest("once", "PATCH", budgets, "", patch, selector)).code == 200
         counts = {"currentHealthy": 1, "desiredHealthy": 0, "expectedPods": 1}
         status = json.dumps({"status": {"disruptionsAllowed": 1, "observedGeneration": 2, **counts}}).encode()
-        assert session.ask(Asked("once", "PATCH", f"{budgets}/status", "", patch, status)).code == 200
+        assert session.ask(BadRequest("once", "PATCH", f"{budgets}/status", "", patch, status)).code == 200
         body = b'{"metadata":{"name":"it"},"deleteOptions":{"preconditions":{"uid":"x"}}}'
         before = served.revision
-        assert session.ask(Asked("once", "POST", f"{pod}/eviction", "", _JSON, body)).code == 409
-        assert session.ask(Asked("version", "GET", "/version")).code == 200
+        assert session.ask(BadRequest("once", "POST", f"{pod}/eviction", "", _JSON, body)).code == 409
+        assert session.ask(BadRequest("version", "GET", "/version")).code == 200
         assert served.revision == before
 
 
 def test_one_of_everything_that_is_odd(loop: Loop) -> None:
-    with raw_client.complaints() as log, raw_client.alone(loop) as served, Session(served, log) as session:
+    with raw_client.logged_errors() as log, raw_client.bare_server(loop) as served, Session(served, log) as session:
         session.furnish()
-        asked = [session.ask(one).code for one in oddities()]
+        asked = [session.ask(one).code for one in odd_requests()]
         session.aftermath()
     assert len(asked) > 1000 and not log
 

@@ -49,7 +49,7 @@ def test_fields_that_come_twice_are_named_by_their_paths() -> None:
 
 def test_yaml_says_what_json_could_say() -> None:
     content = b"a: &x [1, 2.0]\nb: *x\nwhen: 2026-01-01\n7: text\n"
-    found = content_negotiation.body(content, "application/yaml; charset=utf-8")
+    found = content_negotiation.decode_body(content, "application/yaml; charset=utf-8")
     assert found == {"a": [1, 2], "b": [1, 2], "when": "2026-01-01", "7": "text"}
 
 
@@ -71,16 +71,16 @@ def test_yaml_says_what_json_could_say() -> None:
         b"- x\n" * 200_000,
     ],
 )
-def test_yaml_that_means_harm_is_refused(content: bytes) -> None:
+def test_malicious_yaml_is_refused(content: bytes) -> None:
     with pytest.raises(ApiError) as refused:
-        content_negotiation.body(content, "application/yaml")
+        content_negotiation.decode_body(content, "application/yaml")
     assert refused.value.code == 400
 
 
 def test_an_empty_body_is_nothing_and_an_unknown_one_is_refused() -> None:
-    assert content_negotiation.body(b"", "text/plain") is None
+    assert content_negotiation.decode_body(b"", "text/plain") is None
     with pytest.raises(ApiError) as refused:
-        content_negotiation.body(b"x", "text/plain")
+        content_negotiation.decode_body(b"x", "text/plain")
     assert refused.value.code == 415
 
 
@@ -96,15 +96,15 @@ def test_an_empty_body_is_nothing_and_an_unknown_one_is_refused() -> None:
         ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", "application/json", "PartialObjectMetadata"),
     ],
 )
-def test_the_first_form_that_is_spoken_is_taken(header: str, media: str, shown_as: str) -> None:
-    form = content_negotiation.accepted(header)
+def test_accept_header_takes_first_supported_format(header: str, media: str, shown_as: str) -> None:
+    form = content_negotiation.negotiate_format(header)
     assert (form.media, form.shown_as) == (media, shown_as)
 
 
 @pytest.mark.parametrize(
     "header", ["text/html", "application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v7;g=meta.k8s.io"]
 )
-def test_forms_that_nobody_speaks_are_refused(header: str) -> None:
+def test_unsupported_accept_header_is_refused(header: str) -> None:
     with pytest.raises(ApiError) as refused:
-        content_negotiation.accepted(header)
+        content_negotiation.negotiate_format(header)
     assert refused.value.code == 406

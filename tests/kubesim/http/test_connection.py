@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesim.http.connection import HIGH_WATER, MOST_HEADER_BYTES, Answer, Request
+from kubesim.http.connection import HIGH_WATER, MOST_HEADER_BYTES, Request, Response
 from tests.kubesim.http import raw_client
-from tests.kubesim.http.raw_client import Client, Loop, Said
+from tests.kubesim.http.raw_client import Loop, RawClient, RawResponse
 
 MOST_BODY = 10_000
 GET = b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -39,17 +39,17 @@ class Echo:
         self.most = 1 << 30
         self.ended = asyncio.Event()
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: Request) -> Response:
         self.seen.append(request)
         if request.fault:
-            return Answer(b"refused", request.fault)
+            return Response(b"refused", request.fault)
         if request.path == "/wait":
             await self.go.wait()
         if request.path == "/stream":
-            return Answer(stream=self._stream())
+            return Response(stream=self._stream())
         if request.path == "/break":
-            return Answer(stream=self._break())
-        return Answer(f"{request.method} {request.path} ".encode() + request.body)
+            return Response(stream=self._break())
+        return Response(f"{request.method} {request.path} ".encode() + request.body)
 
     async def _stream(self) -> AsyncIterator[bytes]:
         try:
@@ -70,10 +70,10 @@ class Server:
 
     def __init__(self, loop: Loop, echo: Echo, port: int, everyone: set[Any]) -> None:
         self.loop, self.echo, self.port, self.everyone = loop, echo, port, everyone
-        self.clients: list[Client] = []
+        self.clients: list[RawClient] = []
 
-    def client(self) -> Client:
-        self.clients.append(Client(self.port))
+    def client(self) -> RawClient:
+        self.clients.append(RawClient(self.port))
         return self.clients[-1]
 
     def release(self) -> None:
@@ -93,7 +93,7 @@ def server(loop: Loop) -> Iterator[Server]:
         return Echo()
 
     echo = loop.run(make())
-    with raw_client.complaints() as log, raw_client.answering(loop, echo, MOST_BODY) as (port, everyone):
+    with raw_client.logged_errors() as log, raw_client.handler_server(loop, echo, MOST_BODY) as (port, everyone):
         found = Server(loop, echo, port, everyone)
         yield found
         found.release()
@@ -108,7 +108,7 @@ def post(body: bytes, *headers: str, path: str = "/echo") -> bytes:
     return "\r\n".join(lines).encode() + body
 
 
-def asked(client: Client, data: bytes, **how: bool) -> Said:
+def asked(client: RawClient, data: bytes, **how: bool) -> RawResponse:
     client.send(data)
     said = client.read(**how)
     assert said is not None
@@ -118,14 +118,14 @@ def asked(client: Client, data: bytes, **how: bool) -> Said:
 # ---- one after the other ----------------------------------------------------------------------------------
 
 
-def test_a_client_may_stay(server: Server) -> None:
+def test_connection_is_kept_alive(server: Server) -> None:
     client = server.client()
     for body in (b"a", b"", b"bc"):
         said = asked(client, post(body))
         assert (said.code, said.body, said.stays) == (200, b"POST /echo " + body, True)
 
 
-def test_a_client_that_wants_to_go_is_let_go(server: Server) -> None:
+def test_connection_close_is_honoured(server: Server) -> None:
     client = server.client()
     said = asked(client, post(b"a", "Connection: close"))
     assert said.body == b"POST /echo a" and not said.stays
@@ -210,7 +210,7 @@ def test_a_body_in_chunks(server: Server) -> None:
         b" folded: x\r\n",
     ],
 )
-def test_what_can_be_read_in_two_ways_is_refused(server: Server, head: bytes) -> None:
+def test_ambiguous_request_framing_is_refused(server: Server, head: bytes) -> None:
     client = server.client()
     said = asked(client, b"POST /echo HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n3\r\nabc\r\n0\r\n\r\n" + GET)
     assert said.code == 400 and not said.stays
@@ -227,7 +227,7 @@ def test_too_large_a_body_is_refused_and_the_next_request_answered(server: Serve
     assert asked(client, GET).code == 200
 
 
-def test_who_asks_first_is_told_to_go_on(server: Server) -> None:
+def test_expect_100_continue_is_answered(server: Server) -> None:
     client = server.client()
     head = b"POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
     client.send(head % 3)
@@ -235,13 +235,13 @@ def test_who_asks_first_is_told_to_go_on(server: Server) -> None:
     assert asked(client, b"abc").body == b"POST /echo abc"
 
 
-def test_who_asks_first_is_told_at_once_that_it_is_too_much(server: Server) -> None:
+def test_expect_100_continue_with_too_large_body_is_refused(server: Server) -> None:
     client = server.client()
     said = asked(client, b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 99999999\r\n\r\n")
     assert said.code == 413 and not said.stays
 
 
-def test_the_word_to_go_on_does_not_come_between_the_chunks_of_an_answer(server: Server) -> None:
+def test_100_continue_does_not_interleave_with_a_stream(server: Server) -> None:
     server.echo.most = 50
     client = server.client()
     late = b"POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"
@@ -302,7 +302,7 @@ def test_what_is_no_request_is_refused_after_the_answers_that_are_due(server: Se
     assert [request.path for request in server.echo.seen if not request.fault] == ["/wait", "/echo"]
 
 
-def test_nothing_but_http_is_spoken(server: Server) -> None:
+def test_protocol_upgrade_is_refused(server: Server) -> None:
     """Who wants to change the protocol is answered in this one; a body would not be read, so it is refused."""
     upgrade = ("Connection: Upgrade", "Upgrade: websocket")
     client = server.client()
@@ -313,14 +313,14 @@ def test_nothing_but_http_is_spoken(server: Server) -> None:
     assert not any(request.body for request in server.echo.seen)
 
 
-def test_old_clients_are_answered_and_sent_away(server: Server) -> None:
+def test_http_1_0_connection_is_closed_after_response(server: Server) -> None:
     client = server.client()
     said = asked(client, b"GET /echo HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
     assert said.body == b"GET /echo " and not said.stays
     assert client.read() is None
 
 
-def test_old_clients_get_a_stream_without_chunks(server: Server) -> None:
+def test_http_1_0_stream_is_not_chunked(server: Server) -> None:
     server.echo.most = 3
     said = asked(server.client(), b"GET /stream HTTP/1.0\r\n\r\n")
     assert said.body == server.echo.chunk * 3 and "transfer-encoding" not in said.headers
@@ -380,7 +380,7 @@ def test_a_stream_that_breaks_is_cut_off_and_said_in_the_log(server: Server) -> 
 # ---- ends -------------------------------------------------------------------------------------------------
 
 
-def test_who_has_said_everything_is_still_answered(server: Server) -> None:
+def test_half_closed_connection_is_answered(server: Server) -> None:
     client = server.client()
     client.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
     client.half_close()
@@ -411,7 +411,7 @@ def test_a_write_goes_on_when_its_client_goes(server: Server) -> None:
     assert asked(server.client(), GET).code == 200
 
 
-def test_to_stop_sends_the_idle_away_answers_the_busy_and_ends_streams(server: Server) -> None:
+def test_stop_closes_idle_connections_answers_busy_ones_and_ends_streams(server: Server) -> None:
     idle, busy, watching = server.client(), server.client(), server.client()
     asked(idle, GET)
     busy.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
@@ -437,9 +437,9 @@ def test_to_stop_sends_the_idle_away_answers_the_busy_and_ends_streams(server: S
 @pytest.mark.timeout(60)
 def test_a_server_stops_in_time_whatever_its_clients_do(loop: Loop) -> None:
     """One is idle, one is in the middle of a request, one watches, one watches and does not read."""
-    with raw_client.complaints() as log, contextlib.ExitStack() as clients, raw_client.alone(loop) as served:
+    with raw_client.logged_errors() as log, contextlib.ExitStack() as clients, raw_client.bare_server(loop) as served:
         for start in (b"", b"POST /api/v1/namespaces HTTP/1.1\r\nContent-Le", WATCH, WATCH):
-            client = Client(served.port)
+            client = RawClient(served.port)
             clients.callback(client.close)
             client.send(start)
         time.sleep(0.1)
@@ -470,20 +470,18 @@ PIECES = [
     size=st.sampled_from([1 << 20, 1000, 17]),
     cut=st.integers(0, 30),
 )
-def test_whatever_comes_is_answered_in_http_or_not_at_all(
-    loop: Loop, pieces: list[int | bytes], size: int, cut: int
-) -> None:
+def test_arbitrary_bytes_get_http_responses_or_none(loop: Loop, pieces: list[int | bytes], size: int, cut: int) -> None:
     """Every request that the handler saw has an answer, in order, and there are no others; then the server hangs up."""
     seen: list[Request] = []
 
-    async def handler(request: Request) -> Answer:
+    async def handler(request: Request) -> Response:
         seen.append(request)
-        return Answer(b"%d" % len(seen), request.fault or 200)
+        return Response(b"%d" % len(seen), request.fault or 200)
 
     whole = b"".join(PIECES[piece] if isinstance(piece, int) else piece for piece in pieces)
     whole = whole[: len(whole) - cut] if cut < len(whole) else whole
-    with raw_client.complaints() as log, raw_client.answering(loop, handler, MOST_BODY) as (port, _):
-        client = Client(port)
+    with raw_client.logged_errors() as log, raw_client.handler_server(loop, handler, MOST_BODY) as (port, _):
+        client = RawClient(port)
         for start in range(0, min(len(whole), 100 * size), size):
             client.send(whole[start : start + size])
         client.half_close()

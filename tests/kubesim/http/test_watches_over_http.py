@@ -223,11 +223,11 @@ FEW = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.functio
 
 @FEW
 @given(script=steps)
-def test_a_client_that_is_cut_off_sees_everything(endpoint: Endpoint, script: list[Any]) -> None:
+def test_watch_resumes_without_missing_events(endpoint: Endpoint, script: list[Any]) -> None:
     live(endpoint, script, {})
 
 
 @FEW
 @given(script=steps)
-def test_a_client_with_a_selector_sees_everything_that_it_chose(endpoint: Endpoint, script: list[Any]) -> None:
+def test_watch_with_selector_resumes_without_missing_events(endpoint: Endpoint, script: list[Any]) -> None:
     live(endpoint, script, {"colour": "red"})

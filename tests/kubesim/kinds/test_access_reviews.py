@@ -1,7 +1,7 @@
 """Questions about access."""
 
 from kubesim.kinds.access_reviews import reviews
-from tests.kubesim.kinds.written import create, refusal
+from tests.kubesim.kinds.strategy_writes import create, rejection_message
 
 ACCESS, RULES, SELF = reviews()
 
@@ -16,11 +16,13 @@ def test_everything_is_allowed() -> None:
 
 def test_a_question_is_about_one_thing() -> None:
     assert "exactly one of nonResourceAttributes or resourceAttributes must be specified" in (
-        refusal(create, ACCESS, {"spec": {}})
+        rejection_message(create, ACCESS, {"spec": {}})
     )
     both = {"resourceAttributes": {}, "nonResourceAttributes": {"path": "/x"}}
-    assert "cannot be specified in combination with resourceAttributes" in refusal(create, ACCESS, {"spec": both})
-    assert refusal(create, RULES, {"spec": {}}) == "400 no namespace on request"
+    assert "cannot be specified in combination with resourceAttributes" in rejection_message(
+        create, ACCESS, {"spec": both}
+    )
+    assert rejection_message(create, RULES, {"spec": {}}) == "400 no namespace on request"
 
 
 def test_questions_are_only_asked() -> None:

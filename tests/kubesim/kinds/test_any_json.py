@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kubesim import kinds
 from kubesim.api.status import ApiError
 from kubesim.registry.registry import Object, Resource
-from tests.kubesim.kinds.written import cells, create, update
+from tests.kubesim.kinds.strategy_writes import cells, create, update
 
 RESOURCES = {resource.qualified: resource for resource in kinds.resources()}
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubesim.kinds.jobs import jobs
-from tests.kubesim.kinds.written import cells, create, headings, named, refusal, update
+from tests.kubesim.kinds.strategy_writes import cells, create, headings, named, rejection_message, update
 
 RESOURCE = jobs()
 LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name")
@@ -108,7 +108,7 @@ def test_defaults_that_follow(given: dict[str, object], derived: dict[str, objec
     ],
 )
 def test_refused(spec: dict[str, Any], words: str) -> None:
-    assert words in refusal(create, RESOURCE, job(**spec))
+    assert words in rejection_message(create, RESOURCE, job(**spec))
 
 
 def test_a_selector_by_hand() -> None:
@@ -138,7 +138,7 @@ def test_what_may_change() -> None:
     ],
 )
 def test_what_may_not(change: dict[str, Any], words: str) -> None:
-    assert words in refusal(update, RESOURCE, create(RESOURCE, job()), {"spec": change})
+    assert words in rejection_message(update, RESOURCE, create(RESOURCE, job()), {"spec": change})
 
 
 def test_where_the_pods_of_a_suspended_job_go_may_change_until_it_starts() -> None:
@@ -146,13 +146,13 @@ def test_where_the_pods_of_a_suspended_job_go_may_change_until_it_starts() -> No
     move = {"spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"nodeSelector": {"a": "b"}}}}}
     assert update(RESOURCE, found, move)["spec"]["template"]["spec"]["nodeSelector"] == {"a": "b"}
     found["status"]["startTime"] = "2026-11-15T12:00:00Z"
-    assert "spec.template: Invalid value" in refusal(update, RESOURCE, found, move)
+    assert "spec.template: Invalid value" in rejection_message(update, RESOURCE, found, move)
 
 
 def test_indexes_and_parallelism_change_together() -> None:
     found = create(RESOURCE, job(completionMode="Indexed", completions=3))
     assert "spec.completions: Invalid value: 5: can only be modified in tandem with spec.parallelism" in (
-        refusal(update, RESOURCE, found, {"spec": {"completions": 5}})
+        rejection_message(update, RESOURCE, found, {"spec": {"completions": 5}})
     )
     assert update(RESOURCE, found, {"spec": {"completions": 5, "parallelism": 5}})["spec"]["completions"] == 5
 
@@ -174,7 +174,7 @@ def test_columns() -> None:
     found = update(RESOURCE, found, {"status": status}, sub="status")
     assert cells(RESOURCE, found)[1:4] == ["Complete", "1/1", "10m"]
     assert "status.active: Invalid value: -1" in (
-        refusal(update, RESOURCE, found, {"status": {"active": -1}}, sub="status")
+        rejection_message(update, RESOURCE, found, {"status": {"active": -1}}, sub="status")
     )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kubesim.kinds.config_maps import LARGEST, config_maps, secrets
-from tests.kubesim.kinds.written import cells, create, named, refusal, update
+from tests.kubesim.kinds.strategy_writes import cells, create, named, rejection_message, update
 
 MAPS, SECRETS = config_maps(), secrets()
 
@@ -23,22 +23,22 @@ MAPS, SECRETS = config_maps(), secrets()
     ],
 )
 def test_config_maps_refused(fields: dict[str, object], words: str) -> None:
-    assert refusal(create, MAPS, named(**fields)).startswith('422 ConfigMap "it" is invalid: ')
-    assert words in refusal(create, MAPS, named(**fields))
+    assert rejection_message(create, MAPS, named(**fields)).startswith('422 ConfigMap "it" is invalid: ')
+    assert words in rejection_message(create, MAPS, named(**fields))
 
 
 def test_values_that_are_not_base64() -> None:
-    assert refusal(create, MAPS, named(binaryData={"x": "!!"})) == (
+    assert rejection_message(create, MAPS, named(binaryData={"x": "!!"})) == (
         '400 ConfigMap in version "v1" cannot be handled as a ConfigMap: illegal base64 data at input byte 0'
     )
-    assert "illegal base64 data at input byte 2" in refusal(create, SECRETS, named(data={"x": "aG!="}))
+    assert "illegal base64 data at input byte 2" in rejection_message(create, SECRETS, named(data={"x": "aG!="}))
 
 
 def test_an_immutable_config_map() -> None:
     found = create(MAPS, named(data={"a": "b"}, binaryData={"x": "aGVs\nbG8="}))
     assert found["binaryData"] == {"x": "aGVsbG8="}
     found = update(MAPS, found, {"immutable": True})
-    words = refusal(update, MAPS, found, {"immutable": False, "data": {"a": "c"}, "binaryData": None})
+    words = rejection_message(update, MAPS, found, {"immutable": False, "data": {"a": "c"}, "binaryData": None})
     for field in ("immutable", "data", "binaryData"):
         assert f"{field}: Forbidden: field is immutable when `immutable` is set" in words
     assert update(MAPS, found, {"metadata": {"labels": {"a": "b"}}})["immutable"] is True
@@ -67,21 +67,21 @@ def test_text_joins_the_data_of_a_secret() -> None:
     ],
 )
 def test_types_of_secrets(kind: str, words: str) -> None:
-    assert refusal(create, SECRETS, named(type=kind)) == f'422 Secret "it" is invalid: {words}'
+    assert rejection_message(create, SECRETS, named(type=kind)) == f'422 Secret "it" is invalid: {words}'
 
 
 def test_a_docker_configuration_is_json() -> None:
     create(SECRETS, named(type="kubernetes.io/dockercfg", stringData={".dockercfg": "{}"}))
-    words = refusal(create, SECRETS, named(type="kubernetes.io/dockercfg", stringData={".dockercfg": "{"}))
+    words = rejection_message(create, SECRETS, named(type="kubernetes.io/dockercfg", stringData={".dockercfg": "{"}))
     assert "data[.dockercfg]: Invalid value" in words and "redacted" in words
 
 
 def test_what_stays_of_a_secret() -> None:
     found = create(SECRETS, named(type="T"))
     assert update(SECRETS, found, {"type": None, "data": {"a": "YQ=="}})["type"] == "T"
-    assert 'type: Invalid value: "U": field is immutable' in refusal(update, SECRETS, found, {"type": "U"})
+    assert 'type: Invalid value: "U": field is immutable' in rejection_message(update, SECRETS, found, {"type": "U"})
     sealed = update(SECRETS, found, {"immutable": True})
-    assert "data: Forbidden" in refusal(update, SECRETS, sealed, {"stringData": {"a": "b"}})
+    assert "data: Forbidden" in rejection_message(update, SECRETS, sealed, {"stringData": {"a": "b"}})
 
 
 def test_columns() -> None:

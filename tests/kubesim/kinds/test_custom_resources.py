@@ -6,8 +6,8 @@ import pytest
 
 from kubesim.kinds import custom_resources
 from kubesim.kinds.crds import FINALIZER, custom_resource_definitions
-from kubesim.registry.registry import Object, ResourceRegistry, Scale
-from tests.kubesim.kinds.written import World, cells, create, headings, named, refusal, update
+from kubesim.registry.registry import Object, ResourceRegistry, ScalePaths
+from tests.kubesim.kinds.strategy_writes import FakeContext, cells, create, headings, named, rejection_message, update
 
 RESOURCE = custom_resource_definitions()
 
@@ -24,8 +24,8 @@ def definition(*versions: Object, names: Object | None = None, name: str = "", *
     return named(name or f"{known['plural']}.a.com", spec={**whole, **spec})
 
 
-def around(*found: Object) -> World:
-    return World(*found, resource=custom_resources.QUALIFIED)
+def around(*found: Object) -> FakeContext:
+    return FakeContext(*found, resource=custom_resources.QUALIFIED)
 
 
 def conditions(found: Object) -> dict[str, tuple[str, str]]:
@@ -131,11 +131,11 @@ def test_what_is_established_stays_so() -> None:
 def test_refused(spec: Object, words: str) -> None:
     whole = definition()
     whole["spec"] |= spec
-    assert words in refusal(create, RESOURCE, whole)
+    assert words in rejection_message(create, RESOURCE, whole)
 
 
 def test_an_empty_definition_lacks_everything() -> None:
-    words = refusal(create, RESOURCE, named("x"))
+    words = rejection_message(create, RESOURCE, named("x"))
     for field in ("spec.group", "spec.scope", "spec.names.plural", "spec.names.singular", "spec.names.kind"):
         assert f"{field}: Required value" in words
 
@@ -143,7 +143,7 @@ def test_an_empty_definition_lacks_everything() -> None:
 def test_groups_of_kubernetes_are_protected() -> None:
     whole = definition(group="a.k8s.io", name="foos.a.k8s.io")
     assert "metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval" in (
-        refusal(create, RESOURCE, whole)
+        rejection_message(create, RESOURCE, whole)
     )
     whole["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved"}
     assert create(RESOURCE, whole)["spec"]["group"] == "a.k8s.io"
@@ -156,7 +156,7 @@ def test_a_webhook_for_a_single_version_is_never_called() -> None:
 def test_what_stays() -> None:
     found = create(RESOURCE, definition())
     change = {"scope": "Cluster", "group": "b.com", "names": {"plural": "bars", "kind": "Bar"}}
-    words = refusal(update, RESOURCE, found, {"spec": change})
+    words = rejection_message(update, RESOURCE, found, {"spec": change})
     for field in ("spec.scope", "spec.names.kind", "spec.group", "spec.names.plural"):
         assert f"{field}: Invalid value" in words
     assert words.count("field is immutable") == 4
@@ -168,14 +168,14 @@ def test_versions_that_were_stored_stay() -> None:
     after = update(RESOURCE, found, {"spec": {"versions": both}})
     assert after["status"]["storedVersions"] == ["v1", "v2"]
     assert 'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions' in (
-        refusal(update, RESOURCE, after, {"spec": {"versions": [version("v2")]}})
+        rejection_message(update, RESOURCE, after, {"spec": {"versions": [version("v2")]}})
     )
 
 
 def test_a_deleted_definition_waits_for_its_objects() -> None:
     found = create(RESOURCE, definition())
-    RESOURCE.strategy.on_deletion(found, World())
-    RESOURCE.strategy.on_deletion(found, World())
+    RESOURCE.strategy.on_deletion(found, FakeContext())
+    RESOURCE.strategy.on_deletion(found, FakeContext())
     assert found["metadata"]["finalizers"] == [FINALIZER]
 
 
@@ -205,7 +205,7 @@ def test_the_resources_of_a_definition() -> None:
     assert second.custom and second.namespaced and second.strategy.has_generation
     assert (second.kind, second.singular, second.short_names, second.categories) == ("Foo", "foo", ("f",), ("all",))
     assert (first.subresources, second.subresources) == (frozenset(), frozenset({"scale", "status"}))
-    assert (first.scale, second.scale) == (None, Scale(("spec", "a"), ("spec", "a")))
+    assert (first.scale, second.scale) == (None, ScalePaths(("spec", "a"), ("spec", "a")))
     assert [name for name, _, _ in headings(first)] == ["Name", "Age"]
     assert headings(second) == [("Name", "string", 0), ("A", "string", 1)]
     assert second.fields == {"spec.a": ("spec", "a")}

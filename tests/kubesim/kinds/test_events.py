@@ -4,7 +4,7 @@ import pytest
 
 from kubebase.ages import at
 from kubesim.kinds.events import events
-from tests.kubesim.kinds.written import cells, create, headings, named, refusal
+from tests.kubesim.kinds.strategy_writes import cells, create, headings, named, rejection_message
 
 RESOURCE = events()
 NOON = 1_794_744_000.0  # 2026-11-15T12:00:00Z
@@ -12,7 +12,7 @@ POD = {"kind": "Pod", "name": "p", "namespace": "default"}
 NEWER = {
     "involvedObject": POD,
     "eventTime": "2026-11-15T11:00:00.123456Z",
-    "reportingComponent": "pumice.dev/x",
+    "reportingComponent": "kubesim.dev/x",
     "reportingInstance": "x-1",
     "action": "Bind",
     "reason": "Bound",
@@ -42,17 +42,19 @@ def test_an_event_lies_where_its_object_does(namespace: str, about: str, taken: 
         create(RESOURCE, event)
     else:
         assert f'involvedObject.namespace: Invalid value: "{about}": does not match event.namespace' in (
-            refusal(create, RESOURCE, event)
+            rejection_message(create, RESOURCE, event)
         )
 
 
 def test_the_newer_style_says_who() -> None:
     assert create(RESOURCE, named(**NEWER))["action"] == "Bind"
-    words = refusal(create, RESOURCE, named(involvedObject=POD, eventTime=NEWER["eventTime"]))
+    words = rejection_message(create, RESOURCE, named(involvedObject=POD, eventTime=NEWER["eventTime"]))
     for field in ("reportingComponent", "reportingInstance", "action", "reason"):
         assert f"{field}: Required value" in words
     long = named(**{**NEWER, "reportingInstance": "x" * 129})
-    assert 'reportingInstance: Invalid value: "": can have at most 128 characters' in refusal(create, RESOURCE, long)
+    assert 'reportingInstance: Invalid value: "": can have at most 128 characters' in rejection_message(
+        create, RESOURCE, long
+    )
 
 
 def test_columns_of_the_older_style() -> None:
@@ -83,7 +85,7 @@ def test_columns_of_the_newer_style() -> None:
         once = cells(RESOURCE, create(RESOURCE, named(**NEWER)))
         series = {"count": 9, "lastObservedTime": "2026-11-15T11:59:00.000000Z"}
         often = cells(RESOURCE, create(RESOURCE, named(**NEWER, series=series)))
-    assert (once[0], once[5], once[7], once[8]) == ("59m", "pumice.dev/x, x-1", "59m", 1)
+    assert (once[0], once[5], once[7], once[8]) == ("59m", "kubesim.dev/x, x-1", "59m", 1)
     assert (often[0], often[7], often[8]) == ("60s", "59m", 9)
 
 

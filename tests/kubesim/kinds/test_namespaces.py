@@ -4,7 +4,7 @@ import pytest
 
 from kubesim.api.status import ApiError
 from kubesim.kinds.namespaces import namespaces
-from tests.kubesim.kinds.written import World, cells, create, headings, named, refusal, update
+from tests.kubesim.kinds.strategy_writes import FakeContext, cells, create, headings, named, rejection_message, update
 
 RESOURCE = namespaces()
 
@@ -19,12 +19,14 @@ def test_a_new_namespace_is_active_and_kept() -> None:
 def test_finalizers_of_others_stay_beside_our_own() -> None:
     found = create(RESOURCE, named("team", spec={"finalizers": ["a/b"]}))
     assert found["spec"]["finalizers"] == ["a/b", "kubernetes"]
-    assert "neither a standard finalizer name" in refusal(create, RESOURCE, named(spec={"finalizers": ["odd"]}))
+    assert "neither a standard finalizer name" in rejection_message(
+        create, RESOURCE, named(spec={"finalizers": ["odd"]})
+    )
 
 
 def test_the_name_is_a_label() -> None:
-    assert "must not contain dots" in refusal(create, RESOURCE, named("a.b"))
-    assert "a lowercase RFC 1123 label" in refusal(create, RESOURCE, named("a_b"))
+    assert "must not contain dots" in rejection_message(create, RESOURCE, named("a.b"))
+    assert "a lowercase RFC 1123 label" in rejection_message(create, RESOURCE, named("a_b"))
 
 
 def test_an_update_does_not_touch_the_finalizers() -> None:
@@ -36,20 +38,20 @@ def test_an_update_does_not_touch_the_finalizers() -> None:
 
 def test_a_namespace_goes_when_its_last_finalizer_does() -> None:
     found = create(RESOURCE, named("team"))
-    assert RESOURCE.strategy.holds(found)
+    assert RESOURCE.strategy.blocks_removal(found)
     found["metadata"]["deletionTimestamp"] = "2026-11-15T12:00:01Z"
-    RESOURCE.strategy.on_deletion(found, World())
+    RESOURCE.strategy.on_deletion(found, FakeContext())
     assert found["status"] == {"phase": "Terminating"}
     assert cells(RESOURCE, found)[1] == "Terminating"
-    assert RESOURCE.strategy.holds(update(RESOURCE, found, {"spec": {"finalizers": []}}))
-    assert not RESOURCE.strategy.holds({**found, "spec": {"finalizers": []}})
-    assert not RESOURCE.strategy.holds({**found, "spec": {}})
+    assert RESOURCE.strategy.blocks_removal(update(RESOURCE, found, {"spec": {"finalizers": []}}))
+    assert not RESOURCE.strategy.blocks_removal({**found, "spec": {"finalizers": []}})
+    assert not RESOURCE.strategy.blocks_removal({**found, "spec": {}})
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
 def test_some_namespaces_stay(name: str) -> None:
     with pytest.raises(ApiError, match="this namespace may not be deleted") as refused:
-        RESOURCE.strategy.on_deletion(create(RESOURCE, named(name)), World())
+        RESOURCE.strategy.on_deletion(create(RESOURCE, named(name)), FakeContext())
     assert refused.value.code == 403
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kubesim.kinds import nodes
 from kubesim.registry.registry import Object
-from tests.kubesim.kinds.written import create, named, refusal, update
+from tests.kubesim.kinds.strategy_writes import create, named, rejection_message, update
 
 RESOURCE = nodes.resource()
 
@@ -66,7 +66,7 @@ def test_a_node_about_which_nothing_is_said() -> None:
     ],
 )
 def test_refused(fields: Object, words: str) -> None:
-    assert refusal(_node, **fields) == f'422 Node "n" is invalid: {words}'
+    assert rejection_message(_node, **fields) == f'422 Node "n" is invalid: {words}'
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_accepted(fields: Object) -> None:
 )
 def test_changes_refused(change: Object, words: str) -> None:
     old = _node(spec={"podCIDR": "10.0.0.0/24", "providerID": "p"})
-    assert refusal(update, RESOURCE, old, {"spec": change}) == f'422 Node "n" is invalid: {words}'
+    assert rejection_message(update, RESOURCE, old, {"spec": change}) == f'422 Node "n" is invalid: {words}'
 
 
 def test_cordoned() -> None:

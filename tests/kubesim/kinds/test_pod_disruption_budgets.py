@@ -5,7 +5,7 @@ import pytest
 from kubesim.kinds.leases import leases
 from kubesim.kinds.pod_disruption_budgets import pod_disruption_budgets
 from kubesim.kinds.service_accounts import service_accounts
-from tests.kubesim.kinds.written import cells, create, named, refusal, update
+from tests.kubesim.kinds.strategy_writes import cells, create, named, rejection_message, update
 
 RESOURCE = pod_disruption_budgets()
 
@@ -50,15 +50,15 @@ def test_a_new_budget_knows_nothing() -> None:
     ],
 )
 def test_refused(spec: dict[str, object], words: str) -> None:
-    assert words in refusal(create, RESOURCE, budget(**spec))
+    assert words in rejection_message(create, RESOURCE, budget(**spec))
 
 
 def test_a_status_that_cannot_be() -> None:
     found = create(RESOURCE, budget(minAvailable=1))
     assert "status.currentHealthy: Invalid value: -2: must be greater than or equal to 0" in (
-        refusal(update, RESOURCE, found, {"status": {"currentHealthy": -2}}, sub="status")
+        rejection_message(update, RESOURCE, found, {"status": {"currentHealthy": -2}}, sub="status")
     )
-    words = refusal(
+    words = rejection_message(
         update, RESOURCE, found, {"status": {"conditions": [{"type": "A", "status": "True"}]}}, sub="status"
     )
     assert "status.conditions[0].lastTransitionTime: Required value" in words
@@ -74,7 +74,7 @@ def test_leases() -> None:
     resource = leases()
     assert not resource.strategy.unconditional
     spec = {"leaseDurationSeconds": 0, "leaseTransitions": -1}
-    assert refusal(create, resource, named(spec=spec)) == (
+    assert rejection_message(create, resource, named(spec=spec)) == (
         '422 Lease.coordination.k8s.io "it" is invalid: '
         "[spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0, "
         "spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0]"

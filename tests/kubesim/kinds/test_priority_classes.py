@@ -4,7 +4,7 @@ import pytest
 
 from kubesim.api.status import ApiError
 from kubesim.kinds.priority_classes import QUALIFIED, priority_classes, system_classes
-from tests.kubesim.kinds.written import World, cells, create, headings, named, refusal, update
+from tests.kubesim.kinds.strategy_writes import FakeContext, cells, create, headings, named, rejection_message, update
 
 RESOURCE = priority_classes()
 
@@ -29,39 +29,41 @@ def test_defaults() -> None:
     ],
 )
 def test_refused(fields: dict[str, object], words: str) -> None:
-    assert refusal(create, RESOURCE, named(**fields)) == (
+    assert rejection_message(create, RESOURCE, named(**fields)) == (
         f'422 PriorityClass.scheduling.k8s.io "it" is invalid: {words}'
     )
 
 
 def test_names_of_the_system_are_taken() -> None:
     assert "priority class names with 'system-' prefix are reserved for system use only. error: system-x is not" in (
-        refusal(create, RESOURCE, named("system-x", value=3))
+        rejection_message(create, RESOURCE, named("system-x", value=3))
     )
     for one in system_classes():
         assert create(RESOURCE, one)["value"] == one["value"]
         with pytest.raises(ApiError, match="this is a system priority class and cannot be deleted"):
-            RESOURCE.strategy.on_deletion(one, World())
+            RESOURCE.strategy.on_deletion(one, FakeContext())
 
 
 def test_one_default() -> None:
     first = create(RESOURCE, named("first", globalDefault=True))
-    world = World(first, resource=QUALIFIED)
+    world = FakeContext(first, resource=QUALIFIED)
     words = (
         '403 priorityclasses.scheduling.k8s.io "second" is forbidden: '
         "PriorityClass first is already marked as default. Only one default can exist"
     )
-    assert refusal(create, RESOURCE, named("second", globalDefault=True), world) == words
+    assert rejection_message(create, RESOURCE, named("second", globalDefault=True), world) == words
     second = create(RESOURCE, named("second"), world)
-    assert refusal(update, RESOURCE, second, {"globalDefault": True}, world) == words
+    assert rejection_message(update, RESOURCE, second, {"globalDefault": True}, world) == words
     assert update(RESOURCE, first, {"description": "still the one"}, world)["globalDefault"] is True
 
 
 def test_what_stays() -> None:
     found = create(RESOURCE, named(value=7))
-    assert "value: Forbidden: may not be changed in an update." in refusal(update, RESOURCE, found, {"value": 8})
+    assert "value: Forbidden: may not be changed in an update." in rejection_message(
+        update, RESOURCE, found, {"value": 8}
+    )
     assert 'preemptionPolicy: Invalid value: "Never": field is immutable' in (
-        refusal(update, RESOURCE, found, {"preemptionPolicy": "Never"})
+        rejection_message(update, RESOURCE, found, {"preemptionPolicy": "Never"})
     )
     assert update(RESOURCE, found, {"description": "x"})["description"] == "x"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kubesim.kinds.resource_quotas import resource_quotas
-from tests.kubesim.kinds.written import cells, create, headings, named, refusal, update
+from tests.kubesim.kinds.strategy_writes import cells, create, headings, named, rejection_message, update
 
 RESOURCE = resource_quotas()
 
@@ -35,7 +35,7 @@ def test_amounts_are_written_in_one_way() -> None:
     ],
 )
 def test_amounts_refused(hard: dict[str, str], words: str) -> None:
-    assert words in refusal(create, RESOURCE, quota(hard=hard))
+    assert words in rejection_message(create, RESOURCE, quota(hard=hard))
 
 
 def test_resources_with_a_domain_are_accepted() -> None:
@@ -74,12 +74,12 @@ def test_devices_and_counts_may_stand_under_any_scope() -> None:
     ],
 )
 def test_scopes_refused(spec: dict[str, object], words: str) -> None:
-    assert words in refusal(create, RESOURCE, quota(**spec))
+    assert words in rejection_message(create, RESOURCE, quota(**spec))
 
 
 def test_scopes_stay() -> None:
     found = create(RESOURCE, quota(hard={"pods": "1"}))
-    assert "field is immutable" in refusal(update, RESOURCE, found, {"spec": {"scopes": ["BestEffort"]}})
+    assert "field is immutable" in rejection_message(update, RESOURCE, found, {"spec": {"scopes": ["BestEffort"]}})
 
 
 def test_columns_show_what_is_used() -> None:

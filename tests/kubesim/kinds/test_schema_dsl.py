@@ -1,6 +1,6 @@
 """The notation of schemas: what it expands into, for the server's own kinds and for custom ones."""
 
-from kubesim.kinds.schema_dsl import expand
+from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.schema.embedded import APPLIED_KEYS
 
 SHAPES = """
@@ -34,7 +34,7 @@ MERGE = {"x-kubernetes-patch-merge-key": "name", "x-kubernetes-patch-strategy": 
 
 
 def test_the_servers_own_kinds_fill_in_zeros_for_what_is_required() -> None:
-    assert expand(SHAPES, "Tree") == {
+    assert expand_schema(SHAPES, "Tree") == {
         "type": "object",
         "properties": {
             "name": {"type": "string", "default": ""},
@@ -67,7 +67,7 @@ def test_the_servers_own_kinds_fill_in_zeros_for_what_is_required() -> None:
 
 
 def test_custom_kinds_ask_for_what_is_required_and_for_keys_that_differ() -> None:
-    tree = expand(SHAPES, "Tree", custom=True)
+    tree = expand_schema(SHAPES, "Tree", custom=True)
     assert tree["required"] == ["name", "leaves", "port", "soil"]
     assert tree["properties"]["name"] == {"type": "string"}
     assert tree["properties"]["leaves"]["x-kubernetes-list-map-keys"] == ["name", "colour"]
@@ -81,5 +81,5 @@ def test_custom_kinds_ask_for_what_is_required_and_for_keys_that_differ() -> Non
 
 
 def test_a_shape_that_occurs_twice_is_one_dict() -> None:
-    properties = expand(SHAPES, "Tree")["properties"]
+    properties = expand_schema(SHAPES, "Tree")["properties"]
     assert properties["leaves"]["items"] is properties["roots"]["items"]

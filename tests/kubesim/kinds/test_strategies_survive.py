@@ -13,7 +13,7 @@ from kubesim.kinds import nodes, pods
 from kubesim.registry.registry import Object, Resource
 from kubesim.tables import table
 from tests.kubesim.kinds.pods.pod_specs import created
-from tests.kubesim.kinds.written import create, named, update
+from tests.kubesim.kinds.strategy_writes import create, named, update
 
 PODS, NODES = pods.resource(), nodes.resource()
 WORDS = [

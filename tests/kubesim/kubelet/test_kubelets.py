@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kubesim.clock import moment
+from kubesim.clock import parse_time
 from tests.support.simulated import cluster, eventually, lasting, pod, run
 
 
@@ -15,7 +15,7 @@ def conditions(found):
     return {entry["type"]: entry["status"] for entry in found["status"]["conditions"]}
 
 
-def test_a_pod_runs_for_its_time_and_succeeds():
+def test_pod_succeeds_after_run_seconds():
     async def scenario():
         async with cluster() as c:
             phases = []
@@ -45,7 +45,7 @@ def test_a_pod_runs_for_its_time_and_succeeds():
 
 
 @pytest.mark.parametrize(("said", "code"), [("true", 1), ("42", 42)])
-def test_a_pod_fails_as_it_is_told(said, code):
+def test_pod_fails_by_annotation(said, code):
     async def scenario():
         async with cluster() as c:
             await c.run_pod("p", annotations=lasting(1, fail=said), restartPolicy="Never")
@@ -125,7 +125,7 @@ def test_deletion_waits_for_the_grace_period():
     async def scenario():
         async with cluster() as c:
             await c.run_pod("stubborn", terminationGracePeriodSeconds=60)
-            await c.run_pod("quick", annotations={"pumice.dev/stop-seconds": "0"}, terminationGracePeriodSeconds=60)
+            await c.run_pod("quick", annotations={"kubesim.dev/stop-seconds": "0"}, terminationGracePeriodSeconds=60)
             await eventually(lambda: c.phase("stubborn") == c.phase("quick") == "Running")
             await asyncio.gather(*(c.api.delete("pods", "default", name) for name in ("stubborn", "quick")))
             await eventually(lambda: c.pod("quick") is None)
@@ -147,7 +147,7 @@ def test_deletion_waits_for_the_grace_period():
 def test_a_deleted_pod_with_a_finalizer_stays_as_failed():
     async def scenario():
         async with cluster() as c:
-            made = pod("p", node="node-000", annotations={"pumice.dev/stop-seconds": "0"})
+            made = pod("p", node="node-000", annotations={"kubesim.dev/stop-seconds": "0"})
             made["metadata"]["finalizers"] = ["example.com/keep"]
             await c.api.create("pods", "default", made)
             await eventually(lambda: c.phase("p") == "Running")
@@ -160,10 +160,10 @@ def test_a_deleted_pod_with_a_finalizer_stays_as_failed():
     assert found["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 143
 
 
-def test_an_annotation_that_says_nothing_is_reported_and_can_be_corrected():
+def test_malformed_annotation_is_reported_and_can_be_corrected():
     async def scenario():
         async with cluster() as c:
-            await c.run_pod("p", annotations={"pumice.dev/run-seconds": "soon"}, restartPolicy="Never")
+            await c.run_pod("p", annotations={"kubesim.dev/run-seconds": "soon"}, restartPolicy="Never")
 
             def state():
                 return (c.pod("p")["status"].get("containerStatuses") or [{"state": {}}])[0]["state"]
@@ -175,7 +175,7 @@ def test_an_annotation_that_says_nothing_is_reported_and_can_be_corrected():
             return text, [(e["type"], e["reason"], e["message"]) for e in c.api.list("events", "default")]
 
     text, events = run(scenario())
-    assert text == "pumice.dev/run-seconds: 'soon' has no number of seconds; write for example 30, or 0.5"
+    assert text == "kubesim.dev/run-seconds: 'soon' has no number of seconds; write for example 30, or 0.5"
     assert events == [("Warning", "Failed", text)]
 
 
@@ -219,14 +219,14 @@ def test_a_lost_node_does_nothing_and_catches_up_when_it_is_back():
         async with cluster(2) as c:
 
             def lose(node):
-                node["metadata"]["annotations"] = {"pumice.dev/lost": "true"}
+                node["metadata"]["annotations"] = {"kubesim.dev/lost": "true"}
 
             def restore(node):
-                node["metadata"]["annotations"]["pumice.dev/lost"] = "false"
+                node["metadata"]["annotations"]["kubesim.dev/lost"] = "false"
 
             stays = [{"operator": "Exists"}]
             await c.run_pod("p", annotations=lasting(100), restartPolicy="Never", tolerations=stays)
-            await c.run_pod("r", annotations={"pumice.dev/stop-seconds": "1"}, tolerations=stays)
+            await c.run_pod("r", annotations={"kubesim.dev/stop-seconds": "1"}, tolerations=stays)
             await c.run_pod("q", "node-001", annotations=lasting(150), restartPolicy="Never")
             await eventually(lambda: c.phase("p") == c.phase("q") == c.phase("r") == "Running")
             await c.api.modify("nodes", "", "node-000", lose)
@@ -240,15 +240,15 @@ def test_a_lost_node_does_nothing_and_catches_up_when_it_is_back():
     while_lost, p, q = run(scenario())
     assert while_lost == ("Running", "Running")
     ends = [found["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] for found in (p, q)]
-    assert moment(ends[0]) <= moment(ends[1])  # reported late, but as it was
+    assert parse_time(ends[0]) <= parse_time(ends[1])  # reported late, but as it was
 
 
-def test_a_node_that_somebody_makes_is_played_unless_it_says_otherwise():
+def test_created_node_is_simulated_unless_annotated():
     async def scenario():
         async with cluster(0) as c:
             await c.api.create("nodes", "", {"metadata": {"name": "mine"}})
             await c.api.create(
-                "nodes", "", {"metadata": {"name": "theirs", "annotations": {"pumice.dev/simulated": "false"}}}
+                "nodes", "", {"metadata": {"name": "theirs", "annotations": {"kubesim.dev/simulated": "false"}}}
             )
             await c.run_pod("p", "mine")
             await c.run_pod("q", "theirs")
@@ -263,7 +263,7 @@ def test_a_node_that_somebody_makes_is_played_unless_it_says_otherwise():
     assert lease["spec"]["holderIdentity"] == "mine"
 
 
-def test_many_pods_on_many_nodes_all_end():
+def test_many_pods_on_many_nodes_complete():
     async def scenario():
         async with cluster(50) as c:
             await asyncio.gather(

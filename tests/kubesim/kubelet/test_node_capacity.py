@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubebase.resource_vector import Registry
-from kubesim.kubelet.node_capacity import NodeCapacity, request_of
+from kubesim.kubelet.node_capacity import NodeCapacity, requested_vector
 
 
 def node(cidr="10.0.7.0/24", **allocatable):
@@ -27,21 +27,21 @@ def pod(**requests):
         ({"gpu": "2"}, ("nvidia.com/gpu", 2, 1, 2)),
     ],
 )
-def test_what_is_lacking(wanted, lack):
+def test_shortage_names_the_missing_resource(wanted, lack):
     registry = Registry()
     room = NodeCapacity(registry)
     room.resize(node(cpu="4", memory="4Gi", pods="10", **{"nvidia.com/gpu": "2"}))
-    room.hold(request_of(pod(cpu="1500m", memory="1Gi", gpu="1"), registry))
-    assert room.lack(request_of(pod(**wanted), registry)) == lack
+    room.reserve(requested_vector(pod(cpu="1500m", memory="1Gi", gpu="1"), registry))
+    assert room.shortage(requested_vector(pod(**wanted), registry)) == lack
 
 
 def test_pods_are_counted_and_unknown_extended_resources_are_not():
     registry = Registry()
     room = NodeCapacity(registry)
     room.resize(node(cpu="4", memory="4Gi", pods="1"))
-    assert room.lack(request_of(pod(gpu="1"), registry)) is None
-    room.hold(request_of(pod(), registry))
-    lack = room.lack(request_of(pod(), registry))
+    assert room.shortage(requested_vector(pod(gpu="1"), registry)) is None
+    room.reserve(requested_vector(pod(), registry))
+    lack = room.shortage(requested_vector(pod(), registry))
     assert str(lack) == "Node didn't have enough resource: pods, requested: 1, used: 1, capacity: 1"
 
 
@@ -50,18 +50,18 @@ def test_addresses_are_unique_while_they_last_and_room_comes_back(history):
     registry = Registry()
     room = NodeCapacity(registry)
     room.resize(node("10.0.7.0/28", cpu="64", memory="4Gi", pods="100"))
-    request = request_of(pod(cpu="1"), registry)
+    request = requested_vector(pod(cpu="1"), registry)
     held: list[str] = []
     for arrives, which in history:
         if arrives and len(held) < 13:  # 16 addresses without the network, the node and the broadcast
             address = room.new_address()
             assert address not in held
             assert address.startswith("10.0.7.")
-            room.hold(request, address)
+            room.reserve(request, address)
             held.append(address)
         elif held:
-            room.free(request, held.pop(which % len(held)))
-    whole = request_of(pod(cpu=str(64 - len(held))), registry)
-    more = request_of(pod(cpu=str(65 - len(held))), registry)
-    assert room.lack(whole) is None
-    assert room.lack(more) is not None
+            room.release(request, held.pop(which % len(held)))
+    whole = requested_vector(pod(cpu=str(64 - len(held))), registry)
+    more = requested_vector(pod(cpu=str(65 - len(held))), registry)
+    assert room.shortage(whole) is None
+    assert room.shortage(more) is not None

@@ -3,13 +3,14 @@ from __future__ import annotations
 import pytest
 
 from kubebase.field_error import FieldError
+from kubesim.identity import KUBESIM
 from kubesim.kubelet.node_template import (
-    as_nodes,
-    complete,
+    fill_in_node,
     internal_address,
-    nodes,
-    number_of,
+    make_nodes,
+    node_number,
     parse_capacity,
+    parse_nodes,
     read_nodes,
 )
 
@@ -43,7 +44,7 @@ def test_capacity_that_cannot_be_read(text, complaint):
 
 
 def test_names_do_not_change_with_the_number_of_nodes():
-    few, many = nodes(3, {}), nodes(1200, {})
+    few, many = make_nodes(3, {}), make_nodes(1200, {})
     assert [n["metadata"]["name"] for n in few] == ["node-000", "node-001", "node-002"]
     assert many[:3] == few
     assert many[-1]["metadata"]["name"] == "node-1199"
@@ -51,13 +52,13 @@ def test_names_do_not_change_with_the_number_of_nodes():
 
 def test_a_node_is_completed_and_says_its_number():
     node = {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "4", "memory": "8Gi"}}}
-    complete(node, 258, NOW, {})
+    fill_in_node(node, 258, NOW, {}, KUBESIM)
     assert node["spec"]["podCIDR"] == "10.1.2.0/24"  # 258 = 1 * 256 + 2
-    assert number_of(node) == 258
+    assert node_number(node) == 258
     assert internal_address(node) == "172.16.1.3"  # 258 + 1 = 1 * 256 + 3
     assert node["status"]["allocatable"] == {"cpu": "4", "memory": "8Gi", "pods": "110"}
     again = {**node}
-    complete(again, 999, NOW, {"cpu": "1"})
+    fill_in_node(again, 999, NOW, {"cpu": "1"}, KUBESIM)
     assert again == node
 
 
@@ -71,16 +72,16 @@ def test_what_a_node_says_of_itself_stays():
             "addresses": [{"type": "InternalIP", "address": "1.2.3.4"}],
         },
     }
-    complete(node, 0, NOW, {})
+    fill_in_node(node, 0, NOW, {}, KUBESIM)
     assert node["metadata"]["labels"]["kubernetes.io/arch"] == "arm64"
     assert node["status"]["allocatable"] == {"cpu": "3", "memory": "7Gi", "pods": "7"}
     assert internal_address(node) == "1.2.3.4"
-    assert number_of(node) is None
+    assert node_number(node) is None
 
 
 def test_a_file_of_nodes():
     listed = {"kind": "List", "items": [{"kind": "Node", "metadata": {"name": "b"}}]}
-    found = as_nodes([{"kind": "Node", "metadata": {"name": "a"}}, None, listed], "nodes.yaml")
+    found = parse_nodes([{"kind": "Node", "metadata": {"name": "a"}}, None, listed], "nodes.yaml")
     assert [n["metadata"]["name"] for n in found] == ["a", "b"]
 
 
@@ -98,7 +99,7 @@ def test_a_file_of_nodes():
 )
 def test_a_file_of_something_else(document, complaint):
     with pytest.raises(FieldError) as refused:
-        as_nodes([document], "nodes.yaml")
+        parse_nodes([document], "nodes.yaml")
     assert complaint in str(refused.value)
 
 

@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesim.kubelet.pod_behavior import BadPodBehavior, PodBehavior, program
+from kubesim.identity import KUBESIM, ServerIdentity
+from kubesim.kubelet.pod_behavior import PodBehavior, PodBehaviorError, read_behavior
 
 
 def pod(labels=None, **said):
-    about = {"annotations": {f"pumice.dev/{key.replace('_', '-')}": value for key, value in said.items()}}
+    about = {"annotations": {f"kubesim.dev/{key.replace('_', '-')}": value for key, value in said.items()}}
     return {"metadata": about | ({"labels": labels} if labels else {})}
 
 
@@ -32,39 +33,45 @@ def pod(labels=None, **said):
         ({"stop_seconds": "2"}, PodBehavior(stop_seconds=2.0)),
     ],
 )
-def test_what_annotations_mean(said, meant):
-    assert program(pod(**said)) == meant
+def test_behavior_annotations(said, meant):
+    assert read_behavior(pod(**said), KUBESIM) == meant
 
 
-def test_labels_count_where_there_is_no_annotation():
-    assert program(pod(labels={"pumice.dev/run-seconds": "7"})) == PodBehavior(7.0)
-    assert program(pod(labels={"pumice.dev/run-seconds": "7"}, run_seconds="8")) == PodBehavior(8.0)
+def test_behavior_label_is_used_without_annotation():
+    assert read_behavior(pod(labels={"kubesim.dev/run-seconds": "7"}), KUBESIM) == PodBehavior(7.0)
+    assert read_behavior(pod(labels={"kubesim.dev/run-seconds": "7"}, run_seconds="8"), KUBESIM) == PodBehavior(8.0)
 
 
 @pytest.mark.parametrize(
     ("said", "complaint"),
     [
-        ({"run_seconds": "5m"}, "pumice.dev/run-seconds: '5m' has no number of seconds; write for example 30, or 0.5"),
+        ({"run_seconds": "5m"}, "kubesim.dev/run-seconds: '5m' has no number of seconds; write for example 30, or 0.5"),
         ({"run_seconds": "-1"}, "has no number of seconds"),
         ({"run_seconds": "nan"}, "has no number of seconds"),
         ({"run_seconds": ""}, "has no number of seconds"),
-        ({"fail": "256"}, "pumice.dev/fail: '256' is not known; write true, or an exit code from 1 to 255"),
+        ({"fail": "256"}, "kubesim.dev/fail: '256' is not known; write true, or an exit code from 1 to 255"),
         ({"fail": "often"}, "is not known"),
-        ({"fail": "1 after noon"}, "pumice.dev/fail: '1 after noon' has no number of seconds"),
-        ({"stop_seconds": "soon"}, "pumice.dev/stop-seconds: 'soon'"),
+        ({"fail": "1 after noon"}, "kubesim.dev/fail: '1 after noon' has no number of seconds"),
+        ({"stop_seconds": "soon"}, "kubesim.dev/stop-seconds: 'soon'"),
     ],
 )
-def test_what_means_nothing_is_refused(said, complaint):
-    with pytest.raises(BadPodBehavior) as refused:
-        program(pod(**said))
+def test_malformed_behavior_annotation_is_refused(said, complaint):
+    with pytest.raises(PodBehaviorError) as refused:
+        read_behavior(pod(**said), KUBESIM)
     assert complaint in str(refused.value)
 
 
 @given(st.text(max_size=12), st.text(max_size=12), st.text(max_size=12))
 def test_any_text_is_understood_or_refused(run, fail, stop):
     try:
-        found = program(pod(run_seconds=run, fail=fail, stop_seconds=stop))
-    except BadPodBehavior:
+        found = read_behavior(pod(run_seconds=run, fail=fail, stop_seconds=stop), KUBESIM)
+    except PodBehaviorError:
         return
     assert 0 <= found.exit_code <= 255
     assert found.seconds is None or found.seconds >= 0
+
+
+def test_annotations_are_in_the_domain_of_the_product():
+    acme = ServerIdentity(domain="acme.example")
+    annotated = {"metadata": {"annotations": {"acme.example/run-seconds": "7", "kubesim.dev/run-seconds": "8"}}}
+    assert read_behavior(annotated, acme) == PodBehavior(7.0)

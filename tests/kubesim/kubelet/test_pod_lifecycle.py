@@ -7,11 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesim.clock import stamp
+from kubesim.identity import KUBESIM
 from kubesim.kubelet import pod_lifecycle
-from kubesim.kubelet.pod_lifecycle import KubeletTiming, PodAction, Stage, Step, backoff, began, next_step, stage
+from kubesim.kubelet.pod_lifecycle import (
+    KubeletConfig,
+    PodAction,
+    PodStage,
+    PodStep,
+    next_step,
+    pod_stage,
+    restart_backoff,
+    stage_start,
+)
 from tests.support.still_clock import NOON, StillClock
 
-CLOCK, HABITS = StillClock(), KubeletTiming(start_seconds=2)
+CLOCK, CONFIG = StillClock(), KubeletConfig(start_seconds=2)
 
 
 def pod(restart="Never", annotations=None, init=(), deadline=None, **about):
@@ -22,19 +32,19 @@ def pod(restart="Never", annotations=None, init=(), deadline=None, **about):
         spec["activeDeadlineSeconds"] = deadline
     about = {"name": "p", "namespace": "ns", "uid": "U", "creationTimestamp": stamp(NOON), **about}
     if annotations:
-        about["annotations"] = {f"pumice.dev/{key}": value for key, value in annotations.items()}
+        about["annotations"] = {f"kubesim.dev/{key}": value for key, value in annotations.items()}
     return {"metadata": about, "spec": spec, "status": {"phase": "Pending"}}
 
 
 def admitted(**more):
     found = pod(**more)
-    pod_lifecycle.admit(found, NOON, "172.16.0.1", "10.0.0.2")
+    pod_lifecycle.admit(found, NOON, "172.16.0.1", "10.0.0.2", KUBESIM)
     return found
 
 
 def running(**more):
     found = admitted(**more)
-    pod_lifecycle.start(found, NOON)
+    pod_lifecycle.start(found, NOON, KUBESIM)
     return found
 
 
@@ -50,19 +60,19 @@ def states(found):
 
 
 def step(found, entered=NOON, deleted=None, clock=CLOCK):
-    return next_step(found, entered, deleted, clock, HABITS)
+    return next_step(found, entered, deleted, clock, CONFIG)
 
 
 def test_from_bound_to_running():
     found = pod()
-    assert step(found) == Step(PodAction.ADMIT, NOON)
+    assert step(found) == PodStep(PodAction.ADMIT, NOON)
     found = admitted()
-    assert stage(found) is Stage.STARTING
+    assert pod_stage(found) is PodStage.STARTING
     assert states(found) == ("Pending", ["waiting"], "False", "True")
     assert found["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "ContainerCreating"
-    assert step(found) == Step(PodAction.START, NOON + 2)
+    assert step(found) == PodStep(PodAction.START, NOON + 2)
     found = running()
-    assert stage(found) is Stage.RUNNING
+    assert pod_stage(found) is PodStage.RUNNING
     assert states(found) == ("Running", ["running"], "True", "True")
     assert step(found) is None
 
@@ -71,12 +81,12 @@ def test_init_containers_are_done_before_and_those_that_stay_run_along():
     found = admitted(init=[("once", None), ("beside", "Always")])
     assert found["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
     assert states(found)[3] == "False"
-    pod_lifecycle.start(found, NOON + 1)
+    pod_lifecycle.start(found, NOON + 1, KUBESIM)
     once, beside = found["status"]["initContainerStatuses"]
     assert once["state"]["terminated"]["exitCode"] == 0
     assert "running" in beside["state"]
     assert (once["ready"], beside["ready"]) == (True, True)
-    pod_lifecycle.expire(found, NOON + 9)
+    pod_lifecycle.expire(found, NOON + 9, KUBESIM)
     assert "terminated" in found["status"]["initContainerStatuses"][1]["state"]
 
 
@@ -85,18 +95,18 @@ def test_init_containers_are_done_before_and_those_that_stay_run_along():
     [({"run-seconds": "30"}, 30), ({"fail": "true"}, 0), ({"fail": "1 after 8", "run-seconds": "30"}, 8)],
 )
 def test_containers_end_when_their_program_does(annotations, due):
-    assert step(running(annotations=annotations)) == Step(PodAction.EXIT, NOON + due)
+    assert step(running(annotations=annotations)) == PodStep(PodAction.EXIT, NOON + due)
     fast = step(running(annotations=annotations), clock=StillClock(speed=10))
-    assert fast == Step(PodAction.EXIT, NOON + due / 10)
+    assert fast == PodStep(PodAction.EXIT, NOON + due / 10)
 
 
 @pytest.mark.parametrize(
     ("restart", "fail", "phase"),
     [("Never", "0", "Succeeded"), ("Never", "3", "Failed"), ("OnFailure", "0", "Succeeded")],
 )
-def test_how_a_pod_ends(restart, fail, phase):
+def test_pod_phase_after_exit(restart, fail, phase):
     found = running(restart=restart, annotations={"run-seconds": "5", "fail": fail})
-    pod_lifecycle.leave(found, NOON + 5, NOON, CLOCK)
+    pod_lifecycle.exit_containers(found, NOON + 5, NOON, CLOCK, KUBESIM)
     assert states(found)[:3] == (phase, ["terminated"], "False")
     end = found["status"]["containerStatuses"][0]["state"]["terminated"]
     assert (end["exitCode"], end["startedAt"], end["finishedAt"]) == (int(fail), stamp(NOON), stamp(NOON + 5))
@@ -106,7 +116,7 @@ def test_how_a_pod_ends(restart, fail, phase):
 @pytest.mark.parametrize(("fail", "phase"), [("3", "Failed"), ("0", "Succeeded")])
 def test_a_pod_that_says_when_it_ends_does_so_although_others_of_its_policy_never_end(fail, phase):
     found = running(restart="Always", annotations={"run-seconds": "5", "fail": fail})
-    pod_lifecycle.leave(found, NOON + 5, NOON, CLOCK)
+    pod_lifecycle.exit_containers(found, NOON + 5, NOON, CLOCK, KUBESIM)
     assert found["status"]["phase"] == phase
 
 
@@ -114,31 +124,31 @@ def test_containers_that_failed_are_restarted_at_once_and_then_ever_later():
     found = running(restart="OnFailure", annotations={"run-seconds": "5", "fail": "3"})
     at = NOON
     for restarts, pause in enumerate([0, 10, 20, 40, 80, 160, 300, 300]):
-        pod_lifecycle.leave(found, at + 5, at, CLOCK)
+        pod_lifecycle.exit_containers(found, at + 5, at, CLOCK, KUBESIM)
         entry = found["status"]["containerStatuses"][0]
         assert found["status"]["phase"] == "Running"
         assert entry["lastState"]["terminated"]["exitCode"] == 3
         if pause:
-            assert stage(found) is Stage.BACKING_OFF
-            assert began(found) == at + 5
+            assert pod_stage(found) is PodStage.BACKING_OFF
+            assert stage_start(found) == at + 5
             assert entry["restartCount"] == restarts
-            assert step(found, at + 5) == Step(PodAction.RESTART, at + 5 + pause)
-            pod_lifecycle.restart(found, at + 5 + pause)
-        assert stage(found) is Stage.RUNNING
+            assert step(found, at + 5) == PodStep(PodAction.RESTART, at + 5 + pause)
+            pod_lifecycle.restart(found, at + 5 + pause, KUBESIM)
+        assert pod_stage(found) is PodStage.RUNNING
         assert found["status"]["containerStatuses"][0]["restartCount"] == restarts + 1
         at += 5 + pause
 
 
 def test_a_container_that_ran_long_enough_is_restarted_as_if_new():
-    assert backoff(5, ran=599) == 160
-    assert backoff(5, ran=600) == 0
+    assert restart_backoff(5, ran=599) == 160
+    assert restart_backoff(5, ran=600) == 0
 
 
 def test_the_deadline_counts_from_the_start_of_the_pod():
     found = running(deadline=60, annotations={"run-seconds": "100"})
-    assert step(found) == Step(PodAction.EXPIRE, NOON + 60)
-    assert step(running(deadline=60, annotations={"run-seconds": "10"})) == Step(PodAction.EXIT, NOON + 10)
-    pod_lifecycle.expire(found, NOON + 60)
+    assert step(found) == PodStep(PodAction.EXPIRE, NOON + 60)
+    assert step(running(deadline=60, annotations={"run-seconds": "10"})) == PodStep(PodAction.EXIT, NOON + 10)
+    pod_lifecycle.expire(found, NOON + 60, KUBESIM)
     assert states(found)[:2] == ("Failed", ["terminated"])
     assert found["status"]["reason"] == "DeadlineExceeded"
 
@@ -151,16 +161,19 @@ def deleted(found, grace=30):
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (deleted(pod()), Step(PodAction.STOP, NOON)),  # nothing runs, so nothing must be waited for
-        (deleted(admitted()), Step(PodAction.STOP, NOON)),
-        (deleted(running()), Step(PodAction.STOP, NOON + 30)),
-        (deleted(running(annotations={"stop-seconds": "4"})), Step(PodAction.STOP, NOON + 4)),
-        (deleted(running(annotations={"stop-seconds": "400"})), Step(PodAction.STOP, NOON + 30)),
+        (deleted(pod()), PodStep(PodAction.STOP, NOON)),  # nothing runs, so nothing must be waited for
+        (deleted(admitted()), PodStep(PodAction.STOP, NOON)),
+        (deleted(running()), PodStep(PodAction.STOP, NOON + 30)),
+        (deleted(running(annotations={"stop-seconds": "4"})), PodStep(PodAction.STOP, NOON + 4)),
+        (deleted(running(annotations={"stop-seconds": "400"})), PodStep(PodAction.STOP, NOON + 30)),
         # It ends by itself before it is killed, or long after.
-        (deleted(running(annotations={"run-seconds": "7"})), Step(PodAction.EXIT, NOON + 7)),
-        (deleted(running(annotations={"run-seconds": "70"})), Step(PodAction.STOP, NOON + 30)),
-        (deleted(running(annotations={"run-seconds": "nonsense"})), Step(PodAction.STOP, NOON)),  # it was never started
-        (deleted(running(), 0), Step(PodAction.STOP, NOON)),
+        (deleted(running(annotations={"run-seconds": "7"})), PodStep(PodAction.EXIT, NOON + 7)),
+        (deleted(running(annotations={"run-seconds": "70"})), PodStep(PodAction.STOP, NOON + 30)),
+        (
+            deleted(running(annotations={"run-seconds": "nonsense"})),
+            PodStep(PodAction.STOP, NOON),
+        ),  # it was never started
+        (deleted(running(), 0), PodStep(PodAction.STOP, NOON)),
     ],
 )
 def test_deletion_with_grace(found, expected):
@@ -168,7 +181,7 @@ def test_deletion_with_grace(found, expected):
 
 
 def test_when_the_deletion_is_heard_of_counts_more_than_its_whole_seconds():
-    assert step(deleted(running()), deleted=NOON + 0.75) == Step(PodAction.STOP, NOON + 30.75)
+    assert step(deleted(running()), deleted=NOON + 0.75) == PodStep(PodAction.STOP, NOON + 30.75)
 
 
 @pytest.mark.parametrize(
@@ -176,33 +189,33 @@ def test_when_the_deletion_is_heard_of_counts_more_than_its_whole_seconds():
 )
 def test_how_stopped_containers_end(annotations, code):
     found = deleted(running(annotations=annotations))
-    pod_lifecycle.stop(found, NOON + 30)
+    pod_lifecycle.stop(found, NOON + 30, KUBESIM)
     assert found["status"]["phase"] == "Failed"
     assert found["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == code
-    assert step(found) == Step(PodAction.REMOVE, NOON)
+    assert step(found) == PodStep(PodAction.REMOVE, NOON)
 
 
 def test_a_pod_that_ends_while_it_is_deleted_is_not_restarted():
     found = deleted(running(restart="Always", annotations={"run-seconds": "7"}))
-    pod_lifecycle.leave(found, NOON + 7, NOON, CLOCK)
+    pod_lifecycle.exit_containers(found, NOON + 7, NOON, CLOCK, KUBESIM)
     assert found["status"]["phase"] == "Succeeded"
 
 
 def test_only_a_finalizer_holds_a_pod_whose_grace_is_over():
     found = deleted(running(), 0)
-    pod_lifecycle.stop(found, NOON)
+    pod_lifecycle.stop(found, NOON, KUBESIM)
     assert step(found) is None
 
 
 def test_a_program_that_means_nothing_is_shown_and_waits():
     found = admitted(annotations={"run-seconds": "soon"})
-    assert step(found) == Step(PodAction.START, NOON)
-    pod_lifecycle.start(found, NOON)
-    assert stage(found) is Stage.MISCONFIGURED
-    assert "pumice.dev/run-seconds" in found["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
+    assert step(found) == PodStep(PodAction.START, NOON)
+    pod_lifecycle.start(found, NOON, KUBESIM)
+    assert pod_stage(found) is PodStage.MISCONFIGURED
+    assert "kubesim.dev/run-seconds" in found["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
     assert step(found) is None
-    found["metadata"]["annotations"]["pumice.dev/run-seconds"] = "5"
-    assert step(found).act is PodAction.START
+    found["metadata"]["annotations"]["kubesim.dev/run-seconds"] = "5"
+    assert step(found).action is PodAction.START
 
 
 def test_a_pod_that_was_called_unready_says_that_it_is_ready():
@@ -210,7 +223,7 @@ def test_a_pod_that_was_called_unready_says_that_it_is_ready():
     for entry in found["status"]["conditions"]:
         if entry["type"] == "Ready":
             entry["status"] = "False"
-    assert step(found) == Step(PodAction.CONFIRM, NOON)
+    assert step(found) == PodStep(PodAction.CONFIRM, NOON)
     pod_lifecycle.confirm(found, NOON + 1)
     assert states(found)[2] == "True"
     assert step(found) is None
@@ -226,31 +239,35 @@ texts = st.sampled_from(["0", "3", "12.5", "nonsense"])
     st.none() | st.integers(0, 40),
     st.sampled_from([1.0, 8.0]),
 )
-def test_every_life_goes_forward_and_can_be_told_from_its_status(restart, annotations, deadline, deletion, speed):
+def test_pod_lifecycle_progresses_and_is_derived_from_status(restart, annotations, deadline, deletion, speed):
     found, clock = pod(restart=restart, annotations=annotations, deadline=deadline), StillClock(speed)
     acts = {
-        PodAction.ADMIT: lambda at, _: pod_lifecycle.admit(found, at, "172.16.0.1", "10.0.0.2"),
-        PodAction.START: lambda at, _: pod_lifecycle.start(found, at),
-        PodAction.RESTART: lambda at, _: pod_lifecycle.restart(found, at),
-        PodAction.EXIT: lambda at, entered: pod_lifecycle.leave(found, at, entered, clock),
-        PodAction.EXPIRE: lambda at, _: pod_lifecycle.expire(found, at),
-        PodAction.STOP: lambda at, _: pod_lifecycle.stop(found, at),
+        PodAction.ADMIT: lambda at, _: pod_lifecycle.admit(found, at, "172.16.0.1", "10.0.0.2", KUBESIM),
+        PodAction.START: lambda at, _: pod_lifecycle.start(found, at, KUBESIM),
+        PodAction.RESTART: lambda at, _: pod_lifecycle.restart(found, at, KUBESIM),
+        PodAction.EXIT: lambda at, entered: pod_lifecycle.exit_containers(found, at, entered, clock, KUBESIM),
+        PodAction.EXPIRE: lambda at, _: pod_lifecycle.expire(found, at, KUBESIM),
+        PodAction.STOP: lambda at, _: pod_lifecycle.stop(found, at, KUBESIM),
     }
     entered = NOON
     for number in range(30):
         if number == deletion:
             deleted(found, 30)
-        due = next_step(found, entered, entered if "deletionTimestamp" in found["metadata"] else None, clock, HABITS)
-        if due is None or due.act is PodAction.REMOVE:
+        due = next_step(found, entered, entered if "deletionTimestamp" in found["metadata"] else None, clock, CONFIG)
+        if due is None or due.action is PodAction.REMOVE:
             break
-        assert due.due >= entered or due.act is PodAction.EXPIRE
-        assert due.act is not PodAction.CONFIRM
+        assert due.due >= entered or due.action is PodAction.EXPIRE
+        assert due.action is not PodAction.CONFIRM
         before = copy.deepcopy(found)
-        acts[due.act](max(due.due, entered), entered)
+        acts[due.action](max(due.due, entered), entered)
         assert found != before
         entered = max(due.due, entered)
-        if stage(found) not in {Stage.OVER, Stage.NEW}:
-            assert abs(began(found) - entered) <= 1 or stage(found) in {Stage.STARTING, Stage.MISCONFIGURED}
-        assert len(found["status"]["containerStatuses"]) == 1
+        if pod_stage(found) not in {PodStage.OVER, PodStage.NEW}:
+            assert abs(stage_start(found) - entered) <= 1 or pod_stage(found) in {
+                PodStage.STARTING,
+                PodStage.MISCONFIGURED,
+            }
+        admitted_once = "startTime" in found["status"]  # a pod may be deleted before
+        assert len(found["status"].get("containerStatuses", ())) == (1 if admitted_once else 0)
         ready = next(e["status"] for e in found["status"]["conditions"] if e["type"] == "Ready")
-        assert (ready == "True") == (stage(found) is Stage.RUNNING)
+        assert (ready == "True") == (pod_stage(found) is PodStage.RUNNING)

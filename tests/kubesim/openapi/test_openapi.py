@@ -15,7 +15,7 @@ from kubesim.kinds.crds import custom_resource_definitions
 from kubesim.openapi.components import META
 from kubesim.registry.registry import Object, ResourceRegistry
 from pumice import crds
-from tests.kubesim.kinds.written import create, update
+from tests.kubesim.kinds.strategy_writes import create, update
 
 METHODS = {"get", "put", "post", "delete", "patch"}
 

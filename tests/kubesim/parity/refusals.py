@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.kubesim.http.bad_requests import Asked
+from tests.kubesim.http.bad_requests import BadRequest
 
 ALLOWED: dict[str, tuple[str, str]] = {
     # why: codes there and here, and what the request looks like (regular expressions)
@@ -27,7 +27,7 @@ ALLOWED: dict[str, tuple[str, str]] = {
 }
 
 
-def why(asked: Asked, there: int, here: int) -> str:
+def why(asked: BadRequest, there: int, here: int) -> str:
     """Why the answers may differ like this; empty if they may not."""
     text = asked.wire().decode("latin-1")
     for reason, (codes, pattern) in ALLOWED.items():

@@ -17,9 +17,9 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import kubernetes
-from tests.kubesim.http.bad_requests import Asked, bad_request
-from tests.kubesim.http.places import PLACES, REVISION
-from tests.kubesim.http.raw_client import Broken, Client
+from tests.kubesim.http.bad_requests import BadRequest, bad_request
+from tests.kubesim.http.raw_client import Broken, RawClient
+from tests.kubesim.http.request_places import PLACES, REVISION
 from tests.kubesim.http.test_bad_requests import SCHEMAS
 from tests.kubesim.parity.refusals import ALLOWED, why
 from tests.support.api_servers import plain_server
@@ -31,7 +31,7 @@ ALIKE = 0.75
 WRITES = {"POST", "PUT", "PATCH", "DELETE"}
 
 
-class Secure(Client):
+class Secure(RawClient):
     """A connection over TLS, to a server whose certificate nobody has signed."""
 
     def __init__(self, port: int) -> None:
@@ -47,7 +47,7 @@ class Asker:
     def __init__(self, endpoint: kubernetes.Endpoint) -> None:
         self._port = int(endpoint.url.rpartition(":")[2])
         self._token = endpoint.token
-        self._client: Client | None = None
+        self._client: RawClient | None = None
 
     def furnish(self) -> None:
         """One object of every kind."""
@@ -55,7 +55,7 @@ class Asker:
         for place in sorted(PLACES, key=lambda place: place.label != "definitions"):
             if place.kept:
                 body = json.dumps(place.object()).encode()
-                asked = Asked("furnish", "POST", place.collection, "", {"Content-Type": "application/json"}, body)
+                asked = BadRequest("furnish", "POST", place.collection, "", {"Content-Type": "application/json"}, body)
                 while (code := self.code(asked)) == 404 and time.monotonic() < end:
                     time.sleep(0.05)  # its definition is new
                 assert code == 201, (place.label, code)
@@ -64,7 +64,7 @@ class Asker:
         if self._client:
             self._client.close()
 
-    def code(self, asked: Asked) -> int:
+    def code(self, asked: BadRequest) -> int:
         """The code of the answer; 0 if the server hangs up instead."""
         client = self._client or Secure(self._port)
         self._client = None
@@ -81,7 +81,7 @@ class Asker:
         return said.code if said else 0
 
 
-def requests() -> Iterator[Asked]:
+def requests() -> Iterator[BadRequest]:
     """What is asked: nearly right, and without consequences."""
     chance = random.Random(7)
     for _ in range(MADE):
@@ -108,7 +108,7 @@ def askers() -> Iterator[tuple[Asker, Asker]]:
 
 
 @pytest.mark.kube
-def test_both_take_and_refuse_the_same(askers: tuple[Asker, Asker]) -> None:
+def test_bad_requests_are_accepted_or_refused_as_by_a_real_server(askers: tuple[Asker, Asker]) -> None:
     asked, same, found, used = 0, 0, [], set()
     for one in requests():
         there, here = (asker.code(one) for asker in askers)

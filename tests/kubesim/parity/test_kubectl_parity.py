@@ -41,6 +41,6 @@ def embedded(folder: Path) -> Iterator[Path]:
 
 @pytest.mark.kube
 @pytest.mark.parametrize("script", SCRIPTS, ids=[script.name for script in SCRIPTS])
-def test_the_same_is_printed(script: Script, kubeconfigs: tuple[Path, Path]) -> None:
+def test_kubectl_output_equals_real_server(script: Script, kubeconfigs: tuple[Path, Path]) -> None:
     if found := play(script, *kubeconfigs):
         pytest.fail("\n".join([script.about, *found]), pytrace=False)

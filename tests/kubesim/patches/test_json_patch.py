@@ -78,7 +78,7 @@ def test_an_operation(operation: dict[str, Any], pointer: list[str], value: Any)
         ({"op": "move", "from": "/b", "path": "/b/c"}, "cannot be moved into itself"),
     ],
 )
-def test_what_does_not_fit(operation: dict[str, Any], words: str) -> None:
+def test_json_patch_that_does_not_apply_is_refused(operation: dict[str, Any], words: str) -> None:
     with pytest.raises(PatchError, match=words) as refusal:
         patched(operation)
     assert refusal.value.fault is PatchFault.UNFIT
@@ -95,7 +95,7 @@ def test_what_does_not_fit(operation: dict[str, Any], words: str) -> None:
         ),
     ],
 )
-def test_what_is_no_patch(operations: Any, message: str) -> None:
+def test_malformed_json_patch_is_refused(operations: Any, message: str) -> None:
     with pytest.raises(PatchError) as refusal:
         json_patch(DOCUMENT, operations)
     assert refusal.value.fault is PatchFault.MALFORMED

@@ -60,7 +60,7 @@ def test_a_difference_leads_from_one_to_the_other(old: Any, new: Any) -> None:
 
 
 @given(WITHOUT_NULL, PATCHES)
-def test_twice_is_once(document: Any, patch: Any) -> None:
+def test_merge_patch_is_idempotent(document: Any, patch: Any) -> None:
     once = merge_patch(document, patch)
     assert merge_patch(once, patch) == once
 
@@ -72,7 +72,7 @@ def test_an_empty_patch_and_a_document_of_its_own(document: dict[str, Any]) -> N
 
 
 @given(PATCHES, PATCHES)
-def test_the_inputs_stay(document: Any, patch: Any) -> None:
+def test_merge_patch_does_not_modify_its_inputs(document: Any, patch: Any) -> None:
     before = copy.deepcopy((document, patch))
     result = merge_patch(document, patch)
     _spoil(result)

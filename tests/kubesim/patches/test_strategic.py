@@ -159,7 +159,7 @@ def test_owners_merge_by_uid() -> None:
         ),
     ],
 )
-def test_what_cannot_be_merged(patch: Any, fault: PatchFault, words: str) -> None:
+def test_invalid_strategic_merge_patch_is_refused(patch: Any, fault: PatchFault, words: str) -> None:
     with pytest.raises(PatchError) as refusal:
         strategic_merge({"spec": {"containers": [A, B]}}, patch, SCHEMA)
     assert refusal.value.fault is fault

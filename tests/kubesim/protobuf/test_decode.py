@@ -45,12 +45,12 @@ def test_a_namespace_by_hand() -> None:
 
 
 def test_it_is_one_of_the_formats_of_a_body() -> None:
-    assert content_negotiation.body(NAMESPACE, content_negotiation.PROTOBUF) == read(NAMESPACE)
+    assert content_negotiation.decode_body(NAMESPACE, content_negotiation.PROTOBUF) == read(NAMESPACE)
     with pytest.raises(ApiError, match=re.escape(content_negotiation.PROTOBUF)) as refused:
-        content_negotiation.body(NAMESPACE, "application/cbor")
+        content_negotiation.decode_body(NAMESPACE, "application/cbor")
     assert refused.value.code == 415
     assert (
-        content_negotiation.accepted(f"{content_negotiation.PROTOBUF},{content_negotiation.JSON}")
+        content_negotiation.negotiate_format(f"{content_negotiation.PROTOBUF},{content_negotiation.JSON}")
         == content_negotiation.PLAIN
     )
 
@@ -144,7 +144,7 @@ def test_unknown_fields_are_passed_over() -> None:
 )
 def test_other_kinds_are_an_unknown_format(api_version: str, kind: str) -> None:
     with pytest.raises(ApiError) as refused:
-        content_negotiation.body(envelope(api_version, kind, b""), content_negotiation.PROTOBUF)
+        content_negotiation.decode_body(envelope(api_version, kind, b""), content_negotiation.PROTOBUF)
     assert refused.value.code == 415
 
 
@@ -267,7 +267,7 @@ def test_garbage_in_an_envelope_is_an_object_or_refused(kind: tuple[str, str], c
 def code(content: bytes) -> int:
     """How a body is taken: as an object that JSON can hold, or with which refusal."""
     try:
-        content_negotiation.encode(content_negotiation.body(content, content_negotiation.PROTOBUF))
+        content_negotiation.encode(content_negotiation.decode_body(content, content_negotiation.PROTOBUF))
     except ApiError as error:
         return error.code
     return 200

@@ -59,7 +59,7 @@ class Reader(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Read one object."""
         content = self.rfile.read(int(self.headers["Content-Length"]))
-        self.bodies.append(bare(content_negotiation.body(content, self.headers["Content-Type"])))
+        self.bodies.append(bare(content_negotiation.decode_body(content, self.headers["Content-Type"])))
         answer = content_negotiation.encode(self.bodies[-1])
         self.send_response(201)
         self.send_header("Content-Type", content_negotiation.JSON)

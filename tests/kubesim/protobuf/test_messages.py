@@ -13,8 +13,10 @@ SENT = ("Binding", "DeleteOptions", "Eviction", "Scale")
 ENVELOPED = {(shape, field) for shape in SENT for field in ("apiVersion", "kind")}
 # The server says these, nobody tells it.
 ANSWERED = {"ListMeta", "ManagedFieldsEntry", "Status", "StatusCause", "StatusDetails"}
-LINES = [(shape, lines) for text in SHAPES for shape, lines in schema_dsl.shapes(text).items() if shape not in ANSWERED]
-NUMBERED = schema_dsl.shapes(NUMBERS)
+LINES = [
+    (shape, lines) for text in SHAPES for shape, lines in schema_dsl.parse_shapes(text).items() if shape not in ANSWERED
+]
+NUMBERED = schema_dsl.parse_shapes(NUMBERS)
 
 
 def declared(line: str) -> tuple[str, str]:

@@ -90,7 +90,7 @@ def module(tmp_path: Path) -> Path:
 
 
 def numbered(module: Path, shapes: str) -> dict[str, dict[str, str]]:
-    numbering = Numbering(messages([module]), schema_dsl.shapes(shapes))
+    numbering = Numbering(messages([module]), schema_dsl.parse_shapes(shapes))
     numbering.visit("Thing", THING)
     return numbering.entries
 
@@ -158,7 +158,7 @@ def test_shapes_that_contradict_the_messages(module: Path, shapes: str, message:
 
 
 def test_a_shape_for_messages_with_different_numbers(module: Path) -> None:
-    numbering = Numbering(messages([module]), schema_dsl.shapes("Part\n  name! text\n"))
+    numbering = Numbering(messages([module]), schema_dsl.parse_shapes("Part\n  name! text\n"))
     numbering.visit("Part", "k8s.io.api.core.v1.Part")
     with pytest.raises(MismatchError, match=r"Part stands for .*OtherPart and for one with other numbers"):
         numbering.visit("Part", "k8s.io.api.core.v1.OtherPart")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-import pumice
 from kubesim import kinds
+from kubesim.identity import ServerIdentity
 from kubesim.kinds import custom_resources
 from kubesim.kinds.crds import custom_resource_definitions
 from kubesim.kubelet.node_template import KUBELET
@@ -13,7 +13,7 @@ from kubesim.registry import discovery
 from kubesim.registry.registry import Resource, ResourceRegistry
 from kubesim.schema import Schema
 from pumice import crds
-from tests.kubesim.kinds.written import create
+from tests.kubesim.kinds.strategy_writes import create
 
 EVERY = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 
@@ -168,6 +168,6 @@ def test_the_preferred_version_comes_first() -> None:
 
 
 def test_version() -> None:
-    page = discovery.version()
-    assert page["gitVersion"] == f"{KUBELET}+pumice.{pumice.__version__}"  # as nodes say
+    page = discovery.version(ServerIdentity(name="acme", version="7.1"))
+    assert page["gitVersion"] == f"{KUBELET}+acme.7.1"  # as nodes say
     assert (page["major"], page["minor"]) == ("1", "36")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesim.clock import moment
+from kubesim.clock import parse_time
 from kubesim.schema.formats import TEXTS
 
 UUID = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
@@ -59,4 +59,4 @@ def test_a_time_that_is_let_in_can_be_read_by_everybody() -> None:
     ):
         assert TEXTS["date-time"](text) is good, text
         if good:
-            moment(text)
+            parse_time(text)

@@ -50,7 +50,7 @@ from kubesim.schema.go_regexp import Pattern, PatternError, assume_valid, check_
         ("^a*?b+?c??$", ["b", "aabbc"], ["a"]),
     ],
 )
-def test_what_is_found(pattern: str, found: list[str], not_found: list[str]) -> None:
+def test_go_regexp_matches(pattern: str, found: list[str], not_found: list[str]) -> None:
     check_syntax(pattern)
     matched = Pattern(pattern)
     assert [text for text in found if not matched.found_in(text)] == []
@@ -92,7 +92,7 @@ def test_what_is_found(pattern: str, found: list[str], not_found: list[str]) -> 
         ("a{2,123456789}", "invalid repeat count: `{2,123456789}`"),
     ],
 )
-def test_what_cannot_be_read(pattern: str, fault: str) -> None:
+def test_invalid_go_regexp_is_refused(pattern: str, fault: str) -> None:
     with pytest.raises(PatternError) as refusal:
         check_syntax(pattern)
     assert str(refusal.value) == f"error parsing regexp: {fault}"

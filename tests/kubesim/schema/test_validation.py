@@ -280,7 +280,7 @@ def test_all_problems_of_a_value_in_order(field: dict[str, Any], value: Any, exp
         ({"type": "integer", "oneOf": [{"minimum": 3}, {"maximum": 5}, {"multipleOf": 2}]}, 1),
     ],
 )
-def test_what_is_all_right(field: dict[str, Any], value: Any) -> None:
+def test_valid_values_have_no_problems(field: dict[str, Any], value: Any) -> None:
     assert problems(field, value) == []
 
 

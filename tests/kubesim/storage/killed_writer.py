@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from kubesim.storage import Store
-from tests.kubesim.storage.stored import encoder
+from tests.kubesim.storage.store_helpers import encoder
 
 WRITERS = 16
 KEYS = 40

@@ -8,13 +8,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from kubesim.storage import Damaged, Store
-from kubesim.storage.fsck import check
+from kubesim.storage import DataDamaged, Store
+from kubesim.storage.fsck import check_directory
 from kubesim.storage.log import Log
-from pumice.cli.fsck import fsck
-from tests.kubesim.storage.stored import line, put
+from tests.kubesim.storage.store_helpers import line, put
 
 A_AT_1 = '{"metadata":{"name":"a","resourceVersion":"1"}}'
 
@@ -22,7 +20,7 @@ A_AT_1 = '{"metadata":{"name":"a","resourceVersion":"1"}}'
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """a: 1, 3, 5; b: 2, deleted by 4, back with 6; c in a namespace: 7, 8. Compacted and swept up to 4."""
-    log = Log(tmp_path / "pumice.db")
+    log = Log(tmp_path / "kubesim.db")
     log.append([line(1, "nodes/a"), line(2, "nodes/b"), line(3, "nodes/a", 1), line(4, "nodes/b", 2, deleted=True)])
     log.append([line(5, "nodes/a", 3), line(6, "nodes/b"), line(7, "pods/x/c"), line(8, "pods/x/c", 7)])
     log.compact(4)
@@ -32,15 +30,15 @@ def data(tmp_path: Path) -> Path:
 
 
 def damage(data: Path, script: str) -> list[str]:
-    with closing(sqlite3.connect(data / "pumice.db")) as connection:
+    with closing(sqlite3.connect(data / "kubesim.db")) as connection:
         connection.executescript(script)
-    return [str(finding) for finding in check(data)]
+    return [str(finding) for finding in check_directory(data)]
 
 
 def test_clean(data: Path) -> None:
-    before = (data / "pumice.db").read_bytes()
-    assert check(data) == []
-    assert (data / "pumice.db").read_bytes() == before
+    before = (data / "kubesim.db").read_bytes()
+    assert check_directory(data) == []
+    assert (data / "kubesim.db").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -118,63 +116,44 @@ def test_damage_is_found(data: Path, script: str, findings: list[str]) -> None:
 
 
 def test_torn_page_is_found(data: Path) -> None:
-    path = data / "pumice.db"
+    path = data / "kubesim.db"
     content = bytearray(path.read_bytes())
     content[8192 : 8192 + 512] = b"\xa5" * 512  # the second page is the root of the log
     path.write_bytes(content)
-    assert check(data) != []
+    assert check_directory(data) != []
 
 
 def test_header_of_the_file_is_gone(data: Path) -> None:
-    path = data / "pumice.db"
+    path = data / "kubesim.db"
     path.write_bytes(b"\0" * 100 + path.read_bytes()[100:])
-    assert [str(finding) for finding in check(data)] == ["SQLite cannot read pumice.db: file is not a database"]
+    assert [str(finding) for finding in check_directory(data)] == [
+        "SQLite cannot read kubesim.db: file is not a database"
+    ]
 
 
 def test_number_of_findings_is_bounded(data: Path) -> None:
     damage(data, "UPDATE log SET value = CAST('{}' AS BLOB)")
-    assert len(check(data)) == 5
-    assert len(check(data, most=2)) == 2
+    assert len(check_directory(data)) == 5
+    assert len(check_directory(data, most=2)) == 2
 
 
 def test_directory_in_use_can_be_checked(tmp_path: Path) -> None:
     async def story() -> None:
         store = await Store.open(tmp_path)
-        store.announce("http://127.0.0.1:8001")
         for number in range(20):
             await put(store, f"nodes/{number}")
-            assert check(tmp_path) == []
-        answer = CliRunner().invoke(fsck, [str(tmp_path)])
-        assert answer.exit_code == 0
-        assert "in use by pumice up, process" in answer.output and "at http://127.0.0.1:8001\nCLEAN" in answer.output
+            assert check_directory(tmp_path) == []
         await put(store, "nodes/0")
         await store.close()
 
     asyncio.run(story())
 
 
-def test_command(data: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    runner = CliRunner()
-    clean = runner.invoke(fsck, [str(data)])
-    assert (clean.exit_code, clean.output) == (0, f"CLEAN {data}\n")
-    damage(data, "DELETE FROM log WHERE revision = 7")
-    wrong = runner.invoke(fsck, [str(data)])
-    assert wrong.exit_code == 1
-    assert wrong.output.splitlines() == [
-        "WRONG revision 8 of pods/x/c: it continues revision 7, which is not there",
-        f"1 finding in {data}",
-    ]
-    empty = tmp_path_factory.mktemp("empty")
-    none = runner.invoke(fsck, [str(empty)])
-    assert none.exit_code == 2 and f"error: {empty} is no data directory: it has no pumice.db\n" in none.output
-    assert list(empty.iterdir()) == []
-
-
-def test_what_is_no_log_is_not_judged(data: Path) -> None:
-    with pytest.raises(Damaged, match="newer Pumice: its format is 7"):
+def test_file_that_is_no_log_is_refused(data: Path) -> None:
+    with pytest.raises(DataDamaged, match="newer kubesim: its format is 7"):
         damage(data, "UPDATE meta SET value = 7 WHERE name = 'format'")
-    with pytest.raises(Damaged, match="something else"):
+    with pytest.raises(DataDamaged, match="something else"):
         damage(data, "DROP TABLE meta")
-    (data / "pumice.db").write_bytes(b"")
-    with pytest.raises(Damaged, match="is empty"):
-        check(data)
+    (data / "kubesim.db").write_bytes(b"")
+    with pytest.raises(DataDamaged, match="is empty"):
+        check_directory(data)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kubesim.storage import Store
-from kubesim.storage.fsck import check
+from kubesim.storage.fsck import check_directory
 from tests.cli.command import SOURCES
 from tests.support.processes import started_process
 
@@ -52,7 +52,7 @@ def survive(directory: Path, kills: int) -> None:
             assert not int(before) or int(before) < int(number)
             newest = int(number)
             acknowledged[key] = (newest, deleted == "1")
-        assert check(directory) == []
+        assert check_directory(directory) == []
         newest = asyncio.run(compare(directory, acknowledged, newest))
 
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from kubesim.storage import Store
-from kubesim.storage.fsck import check
-from kubesim.storage.log import Line, Log
-from tests.kubesim.storage.stored import encoder
+from kubesim.storage.fsck import check_directory
+from kubesim.storage.log import Log, LogEntry
+from tests.kubesim.storage.store_helpers import encoder
 
 SECTOR = 512
-DATABASE, WRITE_AHEAD = "pumice.db", "pumice.db-wal"
+DATABASE, WRITE_AHEAD = "kubesim.db", "kubesim.db-wal"
 Files = dict[str, bytes]
 
 
@@ -47,7 +47,7 @@ class Machine:
             if not deleted:
                 self.there[key] = self.revision
             value = encoder(key, "x" * (self.revision * 131 % 3000))(self.revision)
-            batch.append(Line(self.revision, key, before, int(deleted), value))
+            batch.append(LogEntry(self.revision, key, before, int(deleted), value))
         self.log.append(batch)
 
     def checkpoint(self) -> None:
@@ -92,7 +92,7 @@ def recovered(directory: Path, files: Files) -> tuple[int, dict[str, int]]:
     directory.mkdir()
     for name, content in files.items():
         (directory / name).write_bytes(content)
-    assert check(directory) == []
+    assert check_directory(directory) == []
 
     async def look() -> tuple[int, dict[str, int]]:
         store = await Store.open(directory)
@@ -104,7 +104,7 @@ def recovered(directory: Path, files: Files) -> tuple[int, dict[str, int]]:
         return revision, there
 
     found = asyncio.run(look())
-    assert check(directory) == []
+    assert check_directory(directory) == []
     return found
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kubesim.storage import Compacted, Damaged, DataHeld, Stale, StorageFailed, Store
-from kubesim.storage.log import Line, Log
+from kubesim.storage import Compacted, DataDamaged, DataInUse, RevisionConflict, StorageFailed, Store
+from kubesim.storage.log import Log, LogEntry
 from kubesim.storage.watch_cache import WARM
-from tests.kubesim.storage.stored import delete, encoder, put
+from tests.kubesim.storage.store_helpers import delete, encoder, put
 
 
 @asynccontextmanager
@@ -33,7 +33,7 @@ class Held(Log):
         self.go = threading.Event()
         self.batches: list[int] = []
 
-    def append(self, batch: Sequence[Line]) -> None:
+    def append(self, batch: Sequence[LogEntry]) -> None:
         assert self.go.wait(20)
         self.batches.append(len(batch))
         super().append(batch)
@@ -83,10 +83,10 @@ def test_stale_write_is_refused_at_once_and_costs_no_revision() -> None:
         async with opened() as store:
             await put(store, "nodes/a")
             for expected in (0, 2, 7):
-                with pytest.raises(Stale) as refused:
+                with pytest.raises(RevisionConflict) as refused:
                     await store.put("nodes/a", encoder("nodes/a"), expected=expected)
                 assert (refused.value.key, refused.value.expected, refused.value.found) == ("nodes/a", expected, 1)
-            with pytest.raises(Stale):
+            with pytest.raises(RevisionConflict):
                 await store.delete("nodes/b", encoder("nodes/b"), expected=0)
             assert await put(store, "nodes/a") == 2
 
@@ -100,7 +100,7 @@ def test_write_is_judged_by_what_is_under_way() -> None:
             first = store.put("nodes/a", encoder("nodes/a", 1), expected=0)
             gone = store.delete("nodes/a", encoder("nodes/a", 2), expected=1)
             assert store.latest("nodes/a") is None
-            with pytest.raises(Stale):
+            with pytest.raises(RevisionConflict):
                 await store.put("nodes/a", encoder("nodes/a"), expected=1)
             again = store.put("nodes/a", encoder("nodes/a", 3), expected=0)
             log.go.set()
@@ -288,7 +288,7 @@ def test_closed_store_finishes_what_was_under_way(tmp_path: Path, on_disk: bool)
         if on_disk:
             async with opened(tmp_path) as again:
                 assert (again.count("nodes/"), again.revision) == (300, 300)
-            assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "pumice.db"]
+            assert sorted(path.name for path in tmp_path.iterdir()) == ["kubesim.db", "lock"]
 
     asyncio.run(story())
 
@@ -311,7 +311,7 @@ def test_data_directory_has_one_holder(tmp_path: Path) -> None:
         data = tmp_path / "not" / "there" / "yet"
         async with opened(data) as store:
             store.announce("http://127.0.0.1:8001")
-            with pytest.raises(DataHeld, match=r"held by pumice up, process \d+, since 2.*Z, at http://127.0.0.1:8001"):
+            with pytest.raises(DataInUse, match=r"held by kubesim, process \d+, since 2.*Z, at http://127.0.0.1:8001"):
                 await Store.open(data)
             await put(store, "nodes/a")
         async with opened(data) as store:
@@ -321,11 +321,11 @@ def test_data_directory_has_one_holder(tmp_path: Path) -> None:
 
 
 def test_refused_file_is_left_alone_and_not_held(tmp_path: Path) -> None:
-    database = tmp_path / "pumice.db"
+    database = tmp_path / "kubesim.db"
     database.write_bytes(b"these are not the bytes of a database" * 200)
     before = database.read_bytes()
     for _ in range(2):  # the second time, the first one must have let go of the directory
-        with pytest.raises(Damaged, match=r"cannot be read: file is not a database$"):
+        with pytest.raises(DataDamaged, match=r"cannot be read: file is not a database$"):
             asyncio.run(Store.open(tmp_path))
     assert database.read_bytes() == before
 

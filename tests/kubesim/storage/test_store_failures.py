@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kubesim.storage import StorageFailed, Store
-from kubesim.storage.fsck import check
-from kubesim.storage.log import Line, Log
-from tests.kubesim.storage.stored import Failing, delete, encoder, line, put
+from kubesim.storage.fsck import check_directory
+from kubesim.storage.log import Log, LogEntry
+from tests.kubesim.storage.store_helpers import Failing, delete, encoder, line, put
 
 
 class Fitful(Log):
@@ -22,7 +22,7 @@ class Fitful(Log):
 
     attempts = 0
 
-    def append(self, batch: Sequence[Line]) -> None:
+    def append(self, batch: Sequence[LogEntry]) -> None:
         self.attempts += 1
         if self.attempts & 2:
             raise sqlite3.OperationalError("disk I/O error")
@@ -31,7 +31,7 @@ class Fitful(Log):
 
 def test_failed_commit_is_taken_back_with_everything_behind_it(tmp_path: Path) -> None:
     async def story() -> None:
-        log = Failing(tmp_path / "pumice.db")
+        log = Failing(tmp_path / "kubesim.db")
         store = Store(log)
         await put(store, "nodes/a", "kept")
         await put(store, "nodes/b")
@@ -67,7 +67,7 @@ def test_failed_commit_is_taken_back_with_everything_behind_it(tmp_path: Path) -
         assert await put(store, "nodes/c") == 8
         assert await delete(store, "nodes/b") == 9
         await store.close()
-        assert check(tmp_path) == []
+        assert check_directory(tmp_path) == []
         again = await Store.open(tmp_path)
         assert [(record.key, record.revision) for record in again.list("").records] == [("nodes/a", 1), ("nodes/c", 8)]
         assert await put(again, "nodes/d") == 10
@@ -84,7 +84,7 @@ class FailsFirst(Log):
         self.entered, self.go = threading.Event(), threading.Event()
         self.written: list[int] = []
 
-    def append(self, batch: Sequence[Line]) -> None:
+    def append(self, batch: Sequence[LogEntry]) -> None:
         if not self.entered.is_set():
             self.entered.set()
             assert self.go.wait(20)
@@ -117,7 +117,7 @@ def test_what_was_queued_behind_a_failure_is_not_written_before_the_loop_hears_o
 
 def test_failing_under_load_acknowledges_only_what_is_there(tmp_path: Path) -> None:
     async def story() -> None:
-        log = Fitful(tmp_path / "pumice.db")
+        log = Fitful(tmp_path / "kubesim.db")
         store = Store(log)
         acknowledged: dict[str, int] = {}
         refused = 0
@@ -135,7 +135,7 @@ def test_failing_under_load_acknowledges_only_what_is_there(tmp_path: Path) -> N
         assert refused and acknowledged
         assert {record.key: record.revision for record in store.list("nodes/").records} == acknowledged
         await store.close()
-        assert check(tmp_path) == []
+        assert check_directory(tmp_path) == []
 
     asyncio.run(story())
 
@@ -160,7 +160,7 @@ def test_failed_compaction_says_so_and_is_done_by_the_next() -> None:
 
 def test_failed_batch_is_written_in_no_part(tmp_path: Path) -> None:
     """Whether a batch takes one statement or several; the real thing, not an injected error."""
-    log = Log(tmp_path / "pumice.db")
+    log = Log(tmp_path / "kubesim.db")
     log.append([line(1, "nodes/a")])
     for size in (1, 2, 3, 127, 200):
         # The last line repeats revision 1, which a primary key does not take.
@@ -177,7 +177,7 @@ def test_full_disk_of_sqlite_itself(tmp_path: Path) -> None:
     """SQLite told to let the file grow no further: the same error as a full disk, from the same place."""
 
     async def story() -> None:
-        log = Log(tmp_path / "pumice.db")
+        log = Log(tmp_path / "kubesim.db")
         store = Store(log)
         await put(store, "nodes/a")
         log._writing.execute("PRAGMA max_page_count = 12")
@@ -196,7 +196,7 @@ def test_full_disk_of_sqlite_itself(tmp_path: Path) -> None:
         log._writing.execute("PRAGMA max_page_count = 1000000")
         await asyncio.gather(*(put(store, f"nodes/more{number}", big) for number in range(10)))
         await store.close()
-        assert check(tmp_path) == []
+        assert check_directory(tmp_path) == []
         again = await Store.open(tmp_path)
         assert again.count("nodes/") == written + 10
         await again.close()

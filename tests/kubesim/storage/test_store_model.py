@@ -18,9 +18,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from kubesim.storage import Compacted, Record, Stale, StorageFailed, Store
-from kubesim.storage.fsck import check
-from tests.kubesim.storage.stored import Failing, encoder
+from kubesim.storage import Compacted, Record, RevisionConflict, StorageFailed, Store
+from kubesim.storage.fsck import check_directory
+from tests.kubesim.storage.store_helpers import Failing, encoder
 
 KEYS = st.sampled_from(["nodes/a", "nodes/b", "pods/x/a", "pods/x/b", "pods/xy/a", "pods/y/a", "pods.x/x/a"])
 PREFIXES = st.sampled_from(["", "nodes/", "pods/", "pods/x/", "pods/y/", "pods.x/", "none/"])
@@ -47,7 +47,7 @@ class StoreMachine(RuleBasedStateMachine):
         small = {"RECENT_CHANGES": 4, "LOOKED_AT": 3, "CACHED_BYTES": 600}
         self.patches = patch.multiple("kubesim.storage.store", **small)
         self.patches.start()
-        self.directory = Path(tempfile.mkdtemp(prefix="pumice-test-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="kubesim-test-"))
         self.runner = asyncio.Runner()
         self.events: list[Event] = []  # on disk
         self.pending: list[tuple[Event, asyncio.Future[Record]]] = []
@@ -56,7 +56,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.log = Failing(self.directory / "pumice.db" if self.on_disk else None)
+        self.log = Failing(self.directory / "kubesim.db" if self.on_disk else None)
 
         async def start() -> Store:
             return Store(self.log)
@@ -68,7 +68,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.settle()
             self.runner.run(self.store.close())
             if self.on_disk:
-                assert check(self.directory) == []
+                assert check_directory(self.directory) == []
         self.runner.close()
         self.patches.stop()
         shutil.rmtree(self.directory)
@@ -107,7 +107,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(key=KEYS, off=st.integers(-3, 3).filter(bool), deleted=st.booleans())
     def write_stale(self, key: str, off: int, deleted: bool) -> None:
         found = self.latest[key].revision if key in self.latest else 0
-        with pytest.raises(Stale) as refused:
+        with pytest.raises(RevisionConflict) as refused:
             (self.store.delete if deleted else self.store.put)(key, encoder(key), expected=found + off)
         assert refused.value.found == found
 

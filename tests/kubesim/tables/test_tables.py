@@ -57,11 +57,11 @@ def test_a_table() -> None:
 @pytest.mark.parametrize(
     ("include", "expected"), [("", PARTIAL), ("Metadata", PARTIAL), ("Object", POD), ("None", None)]
 )
-def test_what_comes_along(include: str, expected: object) -> None:
+def test_table_include_object(include: str, expected: object) -> None:
     assert table(PODS, [POD], {}, include)["rows"][0]["object"] == expected
 
 
-def test_what_cannot_come_along() -> None:
+def test_table_include_object_is_validated() -> None:
     with pytest.raises(ApiError) as refused:
         table(PODS, [POD], {}, "Foo")
     assert (refused.value.code, refused.value.message) == (

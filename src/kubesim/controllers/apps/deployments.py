@@ -1,10 +1,11 @@
-"""Deployments: carries out what ``rollout`` decides, by ReplicaSets, and says how far it is."""
+"""The Deployment controller: executes the plan of ``rollout`` on ReplicaSets, and reports progress in the status."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
 from kubesim.clock import Clock, stamp
@@ -12,30 +13,37 @@ from kubesim.controllers.apps.replicasets import FAILURE, REPLICA_SETS
 from kubesim.controllers.apps.rollout import (
     HASH_LABEL,
     REVISION,
-    annotations_of,
-    first_size,
-    hash_of,
-    newest,
-    planned,
+    initial_replicas,
+    new_replica_set,
+    plan_rollout,
+    replica_set_annotations,
     replicas,
     revision,
-    room,
-    sizes_of,
+    size_annotations,
+    surge_and_unavailable,
+    template_hash,
 )
-from kubesim.controllers.conditions import condition, set_condition
-from kubesim.controllers.controller_refs import ControllerRefs, adopt, controller_of, disown, is_going, owned_by
+from kubesim.controllers.conditions import find_condition, set_condition
+from kubesim.controllers.controller_refs import (
+    ControllerRefs,
+    add_controller_ref,
+    controller_of,
+    is_being_deleted,
+    new_controller_ref,
+    remove_controller_ref,
+)
 from kubesim.controllers.events import EventRecorder
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
 from kubesim.registry.registry import Object
 
 DEPLOYMENTS = "deployments.apps"
 PROGRESS = ("updatedReplicas", "readyReplicas", "availableReplicas")
 
 
-def new_set(deployment: Object, sets: list[Object], number: int) -> Object:
+def build_replica_set(deployment: Object, sets: list[Object], number: int) -> Object:
     """The ReplicaSet of the present template."""
     about, spec = deployment["metadata"], deployment["spec"]
-    short = hash_of(deployment)
+    short = template_hash(deployment)
     template = copy.deepcopy(spec["template"])
     labels = {**((template.get("metadata") or {}).get("labels") or {}), HASH_LABEL: short}
     template.setdefault("metadata", {})["labels"] = labels
@@ -45,11 +53,11 @@ def new_set(deployment: Object, sets: list[Object], number: int) -> Object:
         "metadata": {
             "name": f"{about['name']}-{short}",
             "labels": labels,
-            "annotations": {**annotations_of(deployment, None, number), **sizes_of(deployment)},
-            "ownerReferences": [owned_by(deployment)],
+            "annotations": {**replica_set_annotations(deployment, None, number), **size_annotations(deployment)},
+            "ownerReferences": [new_controller_ref(deployment)],
         },
         "spec": {
-            "replicas": first_size(deployment, sets),
+            "replicas": initial_replicas(deployment, sets),
             "minReadySeconds": spec.get("minReadySeconds", 0),
             "selector": selector,
             "template": template,
@@ -60,7 +68,7 @@ def new_set(deployment: Object, sets: list[Object], number: int) -> Object:
 def status_of(deployment: Object, sets: list[Object], now: str, clock: Clock) -> Object:
     """How far a Deployment is."""
     spec, before = deployment["spec"], deployment.get("status") or {}
-    new = newest(deployment, sets)
+    new = new_replica_set(deployment, sets)
 
     def total(count: str) -> int:
         return sum((one.get("status") or {}).get(count, 0) for one in sets)
@@ -78,20 +86,22 @@ def status_of(deployment: Object, sets: list[Object], now: str, clock: Clock) ->
     status["conditions"] = copy.deepcopy(before.get("conditions") or [])
     if before.get("collisionCount"):
         status["collisionCount"] = before["collisionCount"]
-    _say(status, _available(counts["availableReplicas"] >= spec["replicas"] - room(deployment)[1]), now)
+    _set_conditions(
+        status, _available(counts["availableReplicas"] >= spec["replicas"] - surge_and_unavailable(deployment)[1]), now
+    )
     moved = any(counts[name] != before.get(name, 0) for name in PROGRESS)
-    _say(status, _progressing(deployment, new, counts, moved, clock), now, updated=moved)
-    failures = (condition(one.get("status") or {}, FAILURE) for one in (new, *sets) if one)
+    _set_conditions(status, _progressing(deployment, new, counts, moved, clock), now, updated=moved)
+    failures = (find_condition(one.get("status") or {}, FAILURE) for one in (new, *sets) if one)
     failure = next((found for found in failures if found), None)
     if failure:
-        _say(status, {name: failure.get(name, "") for name in ("type", "status", "reason", "message")}, now)
+        _set_conditions(status, {name: failure.get(name, "") for name in ("type", "status", "reason", "message")}, now)
     else:
         status["conditions"] = [entry for entry in status["conditions"] if entry["type"] != FAILURE]
     return status
 
 
-def _say(status: Object, said: Object, now: str, *, updated: bool = False) -> None:
-    before = condition(status, said["type"])
+def _set_conditions(status: Object, said: Object, now: str, *, updated: bool = False) -> None:
+    before = find_condition(status, said["type"])
     same = before is not None and (before["status"], before["reason"]) == (said["status"], said["reason"])
     since = before["lastUpdateTime"] if before is not None and same and not updated else now
     set_condition(status, {**said, "lastUpdateTime": since}, now)
@@ -114,7 +124,7 @@ def _progressing(deployment: Object, new: Object | None, counts: Object, moved: 
     if done:
         words = f'ReplicaSet "{name}" has successfully progressed.'
         return {**said, "reason": "NewReplicaSetAvailable", "message": words}
-    before = condition(deployment.get("status") or {}, "Progressing") or {}
+    before = find_condition(deployment.get("status") or {}, "Progressing") or {}
     late = before.get("reason") == "ProgressDeadlineExceeded"
     if spec.get("paused") and not late:
         return {**said, "status": "Unknown", "reason": "DeploymentPaused", "message": "Deployment is paused"}
@@ -132,25 +142,27 @@ def _progressing(deployment: Object, new: Object | None, counts: Object, moved: 
 
 
 class DeploymentController:
-    """Makes and scales the ReplicaSets of Deployments."""
+    """Reconciles Deployments."""
 
     def __init__(self, api: InProcessClient, clock: Clock) -> None:
         self._api = api
         self._clock = clock
         self._events = EventRecorder(api, "deployment-controller", clock)
-        self.work = WorkQueue(self._look)
-        self.sets = ControllerRefs(api, REPLICA_SETS, "apps/v1", "Deployment", self.work.add)
+        self.work_queue = WorkQueue(self._reconcile, workers=WORKERS, retries=RETRY_POLICY)
+        self.replica_sets = ControllerRefs(api, REPLICA_SETS, "apps/v1", "Deployment", self.work_queue.add)
 
-    async def _look(self, key: str) -> float | None:
+    async def _reconcile(self, key: str) -> float | None:
         namespace, name, uid = key.split("/")
         deployment = self._api.read(DEPLOYMENTS, namespace, name)
         if deployment is None or deployment["metadata"]["uid"] != uid:
             return None
-        sets = await self.sets.claimed(
-            deployment, adopt=lambda one: adopt(one, deployment), release=lambda one: disown(one, uid)
+        sets = await self.replica_sets.claim_children(
+            deployment,
+            adopt=lambda one: add_controller_ref(one, deployment),
+            release=lambda one: remove_controller_ref(one, uid),
         )
-        if not is_going(deployment):
-            await self._carry_out(deployment, sets)
+        if not is_being_deleted(deployment):
+            await self._roll_out(deployment, sets)
         status = status_of(deployment, sets, stamp(self._clock.now()), self._clock)
 
         def edit(found: Object) -> None:
@@ -158,50 +170,50 @@ class DeploymentController:
 
         if status != deployment.get("status"):
             await self._api.modify(DEPLOYMENTS, namespace, name, edit, subresource="status", uid=uid)
-        progressing = condition(status, "Progressing")
+        progressing = find_condition(status, "Progressing")
         waits = progressing is not None and progressing["reason"] in {"NewReplicaSetCreated", "ReplicaSetUpdated"}
         return self._clock.real(deployment["spec"]["progressDeadlineSeconds"] + 1) if waits else None
 
-    async def _carry_out(self, deployment: Object, sets: list[Object]) -> None:
-        rollout = planned(deployment, sets, self._old_pods(deployment, sets))
+    async def _roll_out(self, deployment: Object, sets: list[Object]) -> None:
+        rollout = plan_rollout(deployment, sets, self._count_old_pods(deployment, sets))
         if rollout.create:
-            await self._create(deployment, sets)
-        new = newest(deployment, sets)
+            await self._create_replica_set(deployment, sets)
+        new = new_replica_set(deployment, sets)
         if new is not None:
-            await self._number(deployment, new, sets)
+            await self._set_revision(deployment, new, sets)
         by_name = {one["metadata"]["name"]: one for one in sets}
         for name, count in rollout.scale.items():
             await self._scale(deployment, by_name[name], count)
         for name in rollout.delete:
-            await self.sets.delete(by_name[name])
+            await self.replica_sets.delete(by_name[name])
 
-    def _old_pods(self, deployment: Object, sets: list[Object]) -> int:
-        """How many pods of former templates there still are, those on their way out included."""
+    def _count_old_pods(self, deployment: Object, sets: list[Object]) -> int:
+        """The number of pods of earlier templates, including those that are being deleted."""
         if deployment["spec"]["strategy"]["type"] != "Recreate":
             return 0
-        new = newest(deployment, sets)
+        new = new_replica_set(deployment, sets)
         old = {one["metadata"]["uid"] for one in sets if one is not new}
         pods = self._api.list("pods", deployment["metadata"]["namespace"]) if old else ()
         return sum((controller_of(pod) or {}).get("uid") in old for pod in pods)
 
-    async def _create(self, deployment: Object, sets: list[Object]) -> None:
+    async def _create_replica_set(self, deployment: Object, sets: list[Object]) -> None:
         about = deployment["metadata"]
-        new = new_set(deployment, sets, 1 + max(map(revision, sets), default=0))
+        new = build_replica_set(deployment, sets, 1 + max(map(revision, sets), default=0))
         try:
             made = await self._api.create(REPLICA_SETS, about["namespace"], new)
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
-            await self._collided(deployment, new["metadata"]["name"])
+            await self._count_hash_collision(deployment, new["metadata"]["name"])
             return
         name = made["metadata"]["name"]
-        self.sets.note(about["uid"], f"{REPLICA_SETS}/{about['namespace']}/{name}")
+        self.replica_sets.add_child(about["uid"], f"{REPLICA_SETS}/{about['namespace']}/{name}")
         sets.append(made)
         words = f"Scaled up replica set {name} from 0 to {replicas(made)}"
-        await self._events.note(deployment, "ScalingReplicaSet", words)
+        await self._events.record_normal(deployment, "ScalingReplicaSet", words)
 
-    async def _collided(self, deployment: Object, name: str) -> None:
-        """The name is taken: by one of ours that is not known yet (it will be), or by something else."""
+    async def _count_hash_collision(self, deployment: Object, name: str) -> None:
+        """Handle a name that exists: a ReplicaSet of this Deployment not yet observed, or a foreign object."""
         about = deployment["metadata"]
         there = self._api.read(REPLICA_SETS, about["namespace"], name)
         if there is None or (controller_of(there) or {}).get("uid") == about["uid"]:
@@ -214,11 +226,11 @@ class DeploymentController:
             DEPLOYMENTS, about["namespace"], about["name"], edit, subresource="status", uid=about["uid"]
         )
 
-    async def _number(self, deployment: Object, new: Object, sets: list[Object]) -> None:
-        """The present template has the highest number, also if it is an old one come back."""
+    async def _set_revision(self, deployment: Object, new: Object, sets: list[Object]) -> None:
+        """Give the current template the highest revision, also after a rollback."""
         others = max((revision(one) for one in sets if one is not new), default=0)
         number = revision(new) if revision(new) > others else others + 1
-        said = annotations_of(deployment, new, number)
+        said = replica_set_annotations(deployment, new, number)
 
         def describe(found: Object) -> None:
             found["metadata"]["annotations"] = said
@@ -227,9 +239,9 @@ class DeploymentController:
             found["metadata"].setdefault("annotations", {})[REVISION] = str(number)
 
         if said != new["metadata"].get("annotations"):
-            await self.sets.modify(new, describe)
+            await self.replica_sets.modify(new, describe)
         about = deployment["metadata"]
-        if revision(deployment) != number:  # with the status: it is no new generation
+        if revision(deployment) != number:  # through the status subresource, which does not increase the generation
             await self._api.modify(
                 DEPLOYMENTS, about["namespace"], about["name"], edit, subresource="status", uid=about["uid"]
             )
@@ -239,38 +251,38 @@ class DeploymentController:
 
         def edit(found: Object) -> None:
             found["spec"]["replicas"] = count
-            found["metadata"].setdefault("annotations", {}).update(sizes_of(deployment))
+            found["metadata"].setdefault("annotations", {}).update(size_annotations(deployment))
 
-        await self.sets.modify(one, edit)
+        await self.replica_sets.modify(one, edit)
         way = "up" if count > before else "down"
         words = f"Scaled {way} replica set {one['metadata']['name']} from {before} to {count}"
-        await self._events.note(deployment, "ScalingReplicaSet", words)
+        await self._events.record_normal(deployment, "ScalingReplicaSet", words)
 
 
 async def run(api: InProcessClient, clock: Clock) -> None:
-    """Keep all Deployments until cancelled."""
+    """Run the Deployment controller until cancelled."""
     deployments = DeploymentController(api, clock)
 
     async def follow_deployments() -> None:
         async for batch in api.follow(DEPLOYMENTS):
             for change in batch:
-                deployments.sets.take_owner(change.object, deleted=change.deleted)
+                deployments.replica_sets.on_owner_change(change.object, deleted=change.deleted)
 
     async def follow_pods() -> None:
-        """A Deployment that replaces all pods at once waits until the last of them is gone."""
+        """With Recreate, a Deployment waits until the last old pod is gone."""
         async for batch in api.follow("pods"):
             for change in batch:
                 if change.deleted and (owner := controller_of(change.object)) and owner["kind"] == "ReplicaSet":
                     there = api.read(REPLICA_SETS, change.object["metadata"]["namespace"], owner["name"])
                     above = controller_of(there) if there else None
                     if there and above:
-                        deployments.work.add(f"{there['metadata']['namespace']}/{above['name']}/{above['uid']}")
+                        deployments.work_queue.add(f"{there['metadata']['namespace']}/{above['name']}/{above['uid']}")
 
     async with asyncio.TaskGroup() as tasks:
         async for batch in api.follow(REPLICA_SETS):
             for change in batch:
-                deployments.sets.take_child(change)
-            if not batch:  # not before the sets are known may a Deployment be judged
+                deployments.replica_sets.on_child_change(change)
+            if not batch:  # Deployments are reconciled once all ReplicaSets are known
                 tasks.create_task(follow_deployments())
                 tasks.create_task(follow_pods())
-                tasks.create_task(deployments.work.run())
+                tasks.create_task(deployments.work_queue.run())

@@ -1,7 +1,7 @@
-"""Whether an object may stay, seen from its owners: the decision of the garbage collector.
+"""The decision of the garbage collector: whether an object stays, given the state of its owners. Pure.
 
-An owner is named by kind, name and uid; one of the same name with another uid is a stranger. An object goes when
-none of its owners is left, and stays as long as one is there that is not itself waiting for its dependents to go.
+An owner is identified by kind, name and uid; an object of the same name with another uid is a different one. An object
+is deleted when none of its owners is left, and stays while one exists that does not wait for its own dependents.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 
 
-class Owner(Enum):
-    """What is known of an owner."""
+class OwnerState(Enum):
+    """The state of an owner."""
 
     THERE = "there"
     GONE = "gone"
@@ -24,50 +24,54 @@ class Owner(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
-    """The object stays as it is. ``again``: an owner could not be judged, look later."""
+class KeepObject:
+    """Keep the object. ``again``: the state of an owner is unknown, so decide again later."""
 
     again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Unlink:
-    """The object stays, but loses these owners (uids)."""
+class RemoveOwnerRefs:
+    """Keep the object, but remove its references to these owners (uids)."""
 
     uids: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
-    """The object goes. ``unblock``: first it stops holding up its owners, as it holds up itself in a circle."""
+class DeleteObject:
+    """Delete the object. ``unblock``: first unset blockOwnerDeletion, because the owners form a cycle."""
 
     propagation: str
     unblock: bool = False
 
 
-def judge(
-    owners: Iterable[tuple[str, Owner]],
+def decide(
+    owners: Iterable[tuple[str, OwnerState]],
     *,
     finalizers: Collection[str] = (),
     has_dependents: bool = False,
     in_circle: bool = False,
-) -> Keep | Unlink | Delete:
-    """What becomes of an object with these owners (uid, state). ``in_circle``: a dependent of it waits for it."""
-    states: dict[Owner, set[str]] = {state: set() for state in Owner}
+) -> KeepObject | RemoveOwnerRefs | DeleteObject:
+    """Decide about an object with these owners (uid, state). ``in_circle``: one of its dependents waits for it."""
+    states: dict[OwnerState, set[str]] = {state: set() for state in OwnerState}
     for uid, state in owners:
         states[state].add(uid)
-    if states[Owner.UNKNOWN]:
-        return Keep(again=True)
-    if states[Owner.THERE]:
-        lost = states[Owner.GONE] | states[Owner.WAITING]
-        return Unlink(frozenset(lost)) if lost else Keep()
-    if states[Owner.WAITING]:
-        return Delete("Foreground", unblock=in_circle) if has_dependents else Delete(_chosen(finalizers))
-    return Delete(_chosen(finalizers)) if states[Owner.GONE] else Keep()
+    if states[OwnerState.UNKNOWN]:
+        return KeepObject(again=True)
+    if states[OwnerState.THERE]:
+        lost = states[OwnerState.GONE] | states[OwnerState.WAITING]
+        return RemoveOwnerRefs(frozenset(lost)) if lost else KeepObject()
+    if states[OwnerState.WAITING]:
+        return (
+            DeleteObject("Foreground", unblock=in_circle)
+            if has_dependents
+            else DeleteObject(_propagation_policy(finalizers))
+        )
+    return DeleteObject(_propagation_policy(finalizers)) if states[OwnerState.GONE] else KeepObject()
 
 
-def _chosen(finalizers: Collection[str]) -> str:
-    """How the object's own dependents are treated, if somebody has already said so."""
+def _propagation_policy(finalizers: Collection[str]) -> str:
+    """The propagation policy for the object's own dependents, by its finalizers."""
     if ORPHAN in finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in finalizers else "Background"

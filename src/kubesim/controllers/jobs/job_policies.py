@@ -1,4 +1,4 @@
-"""What a Job's own rules make of a pod that has failed, and of the indexes that have succeeded. Pure."""
+"""Pod failure policy and success policy of a Job. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAILURES = "batch.kubernetes.io/job-index-failure-count"
 IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count"
 
 
-class Action(Enum):
+class FailureAction(Enum):
     """What a failure means."""
 
     COUNT = "Count"
@@ -22,7 +22,7 @@ class Action(Enum):
     FAIL_JOB = "FailJob"
 
 
-def judged(job: Object, pod: Object) -> tuple[Action, str]:
+def failure_action(job: Object, pod: Object) -> tuple[FailureAction, str]:
     """What a failed pod means by the first rule that it matches; and, if the Job fails for it, the reason."""
     about = pod["metadata"]
     where = f"{about.get('namespace', '')}/{about['name']}"
@@ -30,20 +30,20 @@ def judged(job: Object, pod: Object) -> tuple[Action, str]:
         status = pod.get("status") or {}
         tail = f"matching {rule['action']} rule at index {number}"
         if rule.get("onExitCodes"):
-            entry = _exited(status, rule["onExitCodes"])
+            entry = _matching_container(status, rule["onExitCodes"])
             if entry is not None:
                 code = entry["state"]["terminated"]["exitCode"]
-                return Action(
+                return FailureAction(
                     rule["action"]
                 ), f"Container {entry['name']} for pod {where} failed with exit code {code} {tail}"
         else:
-            kind = _condition(status, rule.get("onPodConditions") or ())
+            kind = _matching_condition(status, rule.get("onPodConditions") or ())
             if kind is not None:
-                return Action(rule["action"]), f"Pod {where} has condition {kind} {tail}"
-    return Action.COUNT, ""
+                return FailureAction(rule["action"]), f"Pod {where} has condition {kind} {tail}"
+    return FailureAction.COUNT, ""
 
 
-def _exited(status: Object, rule: Object) -> Object | None:
+def _matching_container(status: Object, rule: Object) -> Object | None:
     """The first container that ended with a code of the rule."""
     for group in ("containerStatuses", "initContainerStatuses"):
         for entry in status.get(group) or ():
@@ -54,7 +54,7 @@ def _exited(status: Object, rule: Object) -> Object | None:
     return None
 
 
-def _condition(status: Object, patterns: Collection[Object]) -> str | None:
+def _matching_condition(status: Object, patterns: Collection[Object]) -> str | None:
     for entry in status.get("conditions") or ():
         for pattern in patterns:
             if (entry["type"], entry["status"]) == (pattern["type"], pattern.get("status", "True")):
@@ -62,13 +62,13 @@ def _condition(status: Object, patterns: Collection[Object]) -> str | None:
     return None
 
 
-def succeeded(job: Object, done: Collection[int]) -> str | None:
+def matched_success_rule(job: Object, done: Collection[int]) -> str | None:
     """Which rule of the success policy the completed indexes meet, if any."""
     for number, rule in enumerate((job["spec"].get("successPolicy") or {}).get("rules") or ()):
         count = rule.get("succeededCount")
         wanted = set(done)
         if rule.get("succeededIndexes") is not None:
-            named = completion_indexes.parse(rule["succeededIndexes"], job["spec"].get("completions") or 0)
+            named = completion_indexes.parse_indexes(rule["succeededIndexes"], job["spec"].get("completions") or 0)
             wanted &= named
             if not named:
                 continue
@@ -78,15 +78,15 @@ def succeeded(job: Object, done: Collection[int]) -> str | None:
     return None
 
 
-def failures(pod: Object) -> tuple[int, int]:
-    """How often the index of a pod had failed before it, in failures that count and in those that do not."""
+def index_failure_counts(pod: Object) -> tuple[int, int]:
+    """The counted and ignored failures of a pod's index before this pod."""
     return _number(pod, FAILURES), _number(pod, IGNORED)
 
 
-def inherited(job: Object, replaced: Object | None) -> dict[str, str]:
+def failure_count_annotations(job: Object, replaced: Object | None) -> dict[str, str]:
     """The annotations by which the next pod of an index knows how often it has failed."""
-    counted, ignored = failures(replaced) if replaced else (0, 0)
-    if replaced and judged(job, replaced)[0] is Action.IGNORE:
+    counted, ignored = index_failure_counts(replaced) if replaced else (0, 0)
+    if replaced and failure_action(job, replaced)[0] is FailureAction.IGNORE:
         ignored += 1
     elif replaced:
         counted += 1
@@ -95,11 +95,11 @@ def inherited(job: Object, replaced: Object | None) -> dict[str, str]:
 
 def fails_index(job: Object, pod: Object) -> bool:
     """Whether a failed pod is the end of its index."""
-    action = judged(job, pod)[0]
-    if action is Action.IGNORE:
+    action = failure_action(job, pod)[0]
+    if action is FailureAction.IGNORE:
         return False
     limit: Any = job["spec"].get("backoffLimitPerIndex")
-    return action is Action.FAIL_INDEX or (limit is not None and failures(pod)[0] >= limit)
+    return action is FailureAction.FAIL_INDEX or (limit is not None and index_failure_counts(pod)[0] >= limit)
 
 
 def _number(pod: Object, key: str) -> int:

@@ -1,9 +1,9 @@
-"""What follows from the state of a node: taints, and the end of pods that cannot stay.
+"""The node lifecycle controller: readiness, taints, taint-based eviction, and removal of pods of missing nodes.
 
-A node that is not heard of for a while becomes ``Ready=Unknown``. A simulated node is heard of as long as it is not
-lost (annotation ``pumice.dev/lost``); any other must renew its lease. Taints follow from conditions and from
-``kubectl cordon``; pods that do not tolerate NoExecute are deleted, at once or after their time. A pod on a lost node
-stays Terminating, as nobody is there to end it; when its node no longer exists, it is removed.
+A node without heartbeats becomes ``Ready=Unknown`` after a grace period. A simulated node counts as alive unless it is
+lost (annotation ``lost``); any other node must renew its lease. Taints follow from conditions and from ``kubectl
+cordon``; pods that do not tolerate a NoExecute taint are deleted, at once or after their toleration. A pod on a lost
+node stays Terminating, because no kubelet stops it; it is removed when its node no longer exists.
 """
 
 from __future__ import annotations
@@ -11,160 +11,174 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.clock import Clock, stamp
-from kubesim.controllers.conditions import condition, is_true, set_condition
+from kubesim.controllers.conditions import find_condition, is_condition_true, set_condition
 from kubesim.controllers.events import EventRecorder
-from kubesim.controllers.gc.garbage_collector import place
-from kubesim.controllers.nodes.taints import OUT_OF_SERVICE, Taint, evicting, patience, since, taints
-from kubesim.controllers.workqueue import WorkQueue
+from kubesim.controllers.gc.garbage_collector import split_key
+from kubesim.controllers.nodes.taints import (
+    OUT_OF_SERVICE,
+    Taint,
+    desired_taints,
+    first_added,
+    no_execute_taints,
+    toleration_seconds,
+)
+from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
+from kubesim.identity import ServerIdentity
 from kubesim.registry.registry import Object
 from kubesim.storage import Change
 
-LOST = "pumice.dev/lost"
-SIMULATED = "pumice.dev/simulated"
+LOST, SIMULATED = "lost", "simulated"  # annotations, in the domain of the product
 LEASES, LEASE_NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
-GRACE = 50.0  # seconds without a sign of life until a node is Unknown
-QUARANTINE = 40.0  # seconds until pods on a node that does not exist are removed
-UNKNOWN = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+NODE_MONITOR_GRACE_SECONDS = 50.0  # seconds without heartbeat until a node is Unknown
+POD_GC_QUARANTINE_SECONDS = 40.0  # seconds until pods on a node that does not exist are removed
+UNKNOWN_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
-def is_lost(node: Object) -> bool:
-    """Whether somebody has declared the node lost."""
-    return (node["metadata"].get("annotations") or {}).get(LOST, "false").lower() not in {"", "false"}
+def is_lost(node: Object, identity: ServerIdentity) -> bool:
+    """Whether the node is annotated as lost."""
+    annotations = node["metadata"].get("annotations") or {}
+    return annotations.get(identity.annotation(LOST), "false").lower() not in {"", "false"}
 
 
-def is_simulated(node: Object) -> bool:
-    """Whether this process plays the node's kubelet: unless it says otherwise."""
-    return bool((node["metadata"].get("annotations") or {}).get(SIMULATED) != "false")
+def is_simulated(node: Object, identity: ServerIdentity) -> bool:
+    """Whether this process simulates the node's kubelet: unless its annotation says otherwise."""
+    return bool((node["metadata"].get("annotations") or {}).get(identity.annotation(SIMULATED)) != "false")
 
 
 class NodeLifecycleController:
-    """Judges nodes, and the pods on them."""
+    """Reconciles nodes and the pods on them."""
 
     def __init__(self, api: InProcessClient, clock: Clock) -> None:
         self._api = api
         self._clock = clock
         self._events = EventRecorder(api, "node-controller", clock)
-        self._bound: dict[str, set[str]] = {}  # node: keys of the pods on it
-        self._heard: dict[str, float] = {}  # nodes that exist: when they were last heard of
-        self._missing: dict[str, float] = {}  # nodes that do not, but have pods: since when
-        self._restless: set[str] = set()  # nodes whose pods must be looked at one by one
-        self._tainted: dict[str, float] = {}  # nodes that pods must leave: since when
-        self.work = WorkQueue(self._look)
+        self._pods_by_node: dict[str, set[str]] = {}  # keys of the pods of each node
+        self._last_heartbeat: dict[str, float] = {}  # by existing node
+        self._missing_since: dict[str, float] = {}  # nodes that have pods but do not exist: since when
+        self._unhealthy: set[str] = set()  # nodes whose pods must be reconciled one by one
+        self._tainted_since: dict[str, float] = {}  # nodes with NoExecute taints: since when
+        self.work_queue = WorkQueue(self._reconcile, workers=WORKERS, retries=RETRY_POLICY)
 
-    # ---- what is heard ------------------------------------------------------------------------------------
+    # ---- watch events -------------------------------------------------------------------------------------
 
-    def take_pod(self, change: Change) -> None:
-        """Take note of where a pod is."""
+    def on_pod_change(self, change: Change) -> None:
+        """Handle a change of a pod."""
         node = change.object["spec"].get("nodeName")
         if not node:
             return
-        pods = self._bound.setdefault(node, set())
+        pods = self._pods_by_node.setdefault(node, set())
         if change.deleted:
             pods.discard(change.key)
             if not pods:
-                del self._bound[node]
-                self._missing.pop(node, None)
+                del self._pods_by_node[node]
+                self._missing_since.pop(node, None)
             return
         if change.key not in pods:
             pods.add(change.key)
-            if node in self._restless or node not in self._heard:
-                self.work.add(node)
+            if node in self._unhealthy or node not in self._last_heartbeat:
+                self.work_queue.add(node)
 
-    def take_node(self, change: Change) -> None:
-        """Take note of a node."""
+    def on_node_change(self, change: Change) -> None:
+        """Handle a change of a node."""
         node = change.object
         name = node["metadata"]["name"]
         if change.deleted:
-            self._heard.pop(name, None)
-            self._restless.discard(name)
-            self._tainted.pop(name, None)
+            self._last_heartbeat.pop(name, None)
+            self._unhealthy.discard(name)
+            self._tainted_since.pop(name, None)
         else:
-            self._missing.pop(name, None)
-            if is_simulated(node):
-                # Nobody hears of it while all is well: the moment at which it is lost is its last sign of life.
-                alive = not (is_lost(node) and is_lost(change.old or node))
+            self._missing_since.pop(name, None)
+            identity = self._api.identity
+            if is_simulated(node, identity):
+                # A simulated node sends no heartbeats: it is alive until the moment it is lost.
+                alive = not (is_lost(node, identity) and is_lost(change.old or node, identity))
             else:
                 alive = change.old is None or _heartbeat(node) != _heartbeat(change.old)
-            if alive or name not in self._heard:
-                self._heard[name] = self._clock.now()
-        self.work.add(name)
+            if alive or name not in self._last_heartbeat:
+                self._last_heartbeat[name] = self._clock.now()
+        self.work_queue.add(name)
 
-    def take_lease(self, lease: Object) -> None:
-        """Take note of a sign of life."""
+    def on_lease_change(self, lease: Object) -> None:
+        """Handle a lease renewal."""
         name = lease["metadata"]["name"]
-        if name in self._heard:
-            self._heard[name] = self._clock.now()
-            if name in self._restless:
-                self.work.add(name)
+        if name in self._last_heartbeat:
+            self._last_heartbeat[name] = self._clock.now()
+            if name in self._unhealthy:
+                self.work_queue.add(name)
 
     # ---- one node -----------------------------------------------------------------------------------------
 
-    async def _look(self, name: str) -> float | None:
+    async def _reconcile(self, name: str) -> float | None:
         node = self._api.read("nodes", "", name)
         if node is None:
-            return await self._clear(name)
-        left = self._until_unknown(node)
+            return await self._delete_pods_of_missing_node(name)
+        left = self._seconds_until_unknown(node)
         if left is not None and left <= 0:
-            await self._declare_unknown(node)
+            await self._mark_unknown(node)
             left = None
-        node = await self._api.modify("nodes", "", name, lambda found: _set_taints(found, self._now()))
+        node = await self._api.modify("nodes", "", name, lambda found: _update_taints(found, self._now()))
         if node is None:
             return 0.0
         waits = [left] if left is not None else []
-        found = evicting(node)
-        if found or not is_true(node.get("status") or {}, "Ready"):
-            self._restless.add(name)
-            waits += await self._look_at_pods(node)
+        found = no_execute_taints(node)
+        if found or not is_condition_true(node.get("status") or {}, "Ready"):
+            self._unhealthy.add(name)
+            waits += await self._reconcile_pods(node)
         else:
-            self._restless.discard(name)
-            self._tainted.pop(name, None)
+            self._unhealthy.discard(name)
+            self._tainted_since.pop(name, None)
         return min(waits) if waits else None
 
-    def _until_unknown(self, node: Object) -> float | None:
-        """How many real seconds until a node that is not heard of is Unknown; None if it is fine, or is already."""
+    def _seconds_until_unknown(self, node: Object) -> float | None:
+        """Real seconds until a node without heartbeats becomes Unknown; None if it is alive or Unknown already."""
         name = node["metadata"]["name"]
-        ready = condition(node.get("status") or {}, "Ready")
+        ready = find_condition(node.get("status") or {}, "Ready")
         if ready is not None and ready["status"] == "Unknown":
             return None
-        if is_simulated(node) and not is_lost(node):
+        if is_simulated(node, self._api.identity) and not is_lost(node, self._api.identity):
             return None
-        return self._heard.setdefault(name, self._clock.now()) + self._clock.real(GRACE) - self._clock.now()
+        return (
+            self._last_heartbeat.setdefault(name, self._clock.now())
+            + self._clock.real(NODE_MONITOR_GRACE_SECONDS)
+            - self._clock.now()
+        )
 
-    async def _declare_unknown(self, node: Object) -> None:
+    async def _mark_unknown(self, node: Object) -> None:
         name, now = node["metadata"]["name"], self._now()
 
         def edit(found: Object) -> None:
             status = found.setdefault("status", {})
-            for kind in UNKNOWN:
-                known = condition(status, kind) is not None
+            for kind in UNKNOWN_CONDITIONS:
+                known = find_condition(status, kind) is not None
                 reason = "NodeStatusUnknown" if known else "NodeStatusNeverUpdated"
                 message = "Kubelet stopped posting node status." if known else "Kubelet never posted node status."
                 set_condition(status, {"type": kind, "status": "Unknown", "reason": reason, "message": message}, now)
 
         await self._api.modify("nodes", "", name, edit, subresource="status", uid=node["metadata"]["uid"])
-        await self._events.note(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+        await self._events.record_normal(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
 
-    async def _look_at_pods(self, node: Object) -> list[float]:
-        """Pods of a node in trouble: not ready, and perhaps not to stay. Returns when to look again."""
-        name, found = node["metadata"]["name"], evicting(node)
-        unknown = (condition(node.get("status") or {}, "Ready") or {}).get("status") == "Unknown"
+    async def _reconcile_pods(self, node: Object) -> list[float]:
+        """Mark the pods of an unhealthy node not ready and evict them. Returns delays until the next evictions."""
+        name, found = node["metadata"]["name"], no_execute_taints(node)
+        unknown = (find_condition(node.get("status") or {}, "Ready") or {}).get("status") == "Unknown"
         abandoned = unknown and any(taint["key"] == OUT_OF_SERVICE for taint in found)
-        start = self._start(name, found)
+        start = self._eviction_start(name, found)
         waits: list[float] = []
         acts = []
-        for key in sorted(self._bound.get(name, ())):
-            pod = self._api.read(*place(key))
+        for key in sorted(self._pods_by_node.get(name, ())):
+            pod = self._api.read(*split_key(key))
             if pod is None or pod["spec"].get("nodeName") != name:
                 continue
-            if unknown and is_true(pod.get("status") or {}, "Ready"):
-                acts.append(self._write_status(pod, self._not_ready))
+            if unknown and is_condition_true(pod.get("status") or {}, "Ready"):
+                acts.append(self._write_status(pod, self._set_not_ready))
             if "deletionTimestamp" in pod["metadata"]:
                 if abandoned:
-                    acts.append(self._remove(pod, "PodGC: node is out of service"))
+                    acts.append(self._force_delete(pod, "PodGC: node is out of service"))
                 continue
-            seconds = patience(pod, found)
+            seconds = toleration_seconds(pod, found)
             if seconds is None:
                 continue
             left = start + self._clock.real(seconds) - self._clock.now()
@@ -175,45 +189,49 @@ class NodeLifecycleController:
         await asyncio.gather(*acts)
         return waits
 
-    def _start(self, node: str, found: list[Taint]) -> float:
-        """Since when pods must leave. A taint knows only the second; one that is new is known better."""
+    def _eviction_start(self, node: str, found: list[Taint]) -> float:
+        """The time from which toleration seconds count. A taint stores whole seconds only; a new one is timed here."""
         now = self._clock.now()
         if not found:
-            self._tainted.pop(node, None)
-        elif node not in self._tainted:
-            start = since(found, now)
-            self._tainted[node] = now if now - start < 1 else start
-        return self._tainted.get(node, now)
+            self._tainted_since.pop(node, None)
+        elif node not in self._tainted_since:
+            start = first_added(found, now)
+            self._tainted_since[node] = now if now - start < 1 else start
+        return self._tainted_since.get(node, now)
 
     async def _evict(self, pod: Object) -> None:
         about = pod["metadata"]
         text = "Taint manager: deleting due to NoExecute taint"
-        await self._write_status(pod, lambda status: self._disrupt(status, "DeletionByTaintManager", text))
+        await self._write_status(
+            pod, lambda status: self._set_disruption_target(status, "DeletionByTaintManager", text)
+        )
         where = f"{about['namespace']}/{about['name']}"
-        await self._events.note(pod, "TaintManagerEviction", f"Marking for deletion Pod {where}")
+        await self._events.record_normal(pod, "TaintManagerEviction", f"Marking for deletion Pod {where}")
         await self._api.delete("pods", about["namespace"], about["name"], uid=about["uid"])
 
-    async def _clear(self, node: str) -> float | None:
-        """Remove the pods of a node that does not exist; not at once, as it may just be about to."""
-        if not self._bound.get(node):
-            self._missing.pop(node, None)
+    async def _delete_pods_of_missing_node(self, node: str) -> float | None:
+        """Remove the pods of a missing node after a quarantine, because it may be about to register."""
+        if not self._pods_by_node.get(node):
+            self._missing_since.pop(node, None)
             return None
-        start = self._missing.setdefault(node, self._clock.now())
-        left = start + self._clock.real(QUARANTINE) - self._clock.now()
+        start = self._missing_since.setdefault(node, self._clock.now())
+        left = start + self._clock.real(POD_GC_QUARANTINE_SECONDS) - self._clock.now()
         if left > 0:
             return left
-        pods = [self._api.read(*place(key)) for key in sorted(self._bound.get(node, ()))]
+        pods = [self._api.read(*split_key(key)) for key in sorted(self._pods_by_node.get(node, ()))]
         gone = "PodGC: node no longer exists"
-        await asyncio.gather(*(self._remove(pod, gone) for pod in pods if pod and pod["spec"].get("nodeName") == node))
-        self._missing.pop(node, None)  # those to come are given the same time
+        await asyncio.gather(
+            *(self._force_delete(pod, gone) for pod in pods if pod and pod["spec"].get("nodeName") == node)
+        )
+        self._missing_since.pop(node, None)  # later pods get the same quarantine
         return None
 
-    async def _remove(self, pod: Object, why: str) -> None:
-        """End a pod without its kubelet."""
+    async def _force_delete(self, pod: Object, why: str) -> None:
+        """Force the deletion of a pod whose kubelet does not respond."""
         about = pod["metadata"]
 
         def fail(status: Object) -> None:
-            self._disrupt(status, "DeletionByPodGC", why)
+            self._set_disruption_target(status, "DeletionByPodGC", why)
             status["phase"] = "Failed"
 
         if (pod.get("status") or {}).get("phase") not in {"Succeeded", "Failed"}:
@@ -229,10 +247,10 @@ class NodeLifecycleController:
         where = about["namespace"], about["name"]
         await self._api.modify("pods", *where, edit, subresource="status", uid=about["uid"])
 
-    def _not_ready(self, status: Object) -> None:
+    def _set_not_ready(self, status: Object) -> None:
         set_condition(status, {"type": "Ready", "status": "False"}, self._now())
 
-    def _disrupt(self, status: Object, reason: str, message: str) -> None:
+    def _set_disruption_target(self, status: Object, reason: str, message: str) -> None:
         entry = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
         set_condition(status, entry, self._now())
 
@@ -241,36 +259,36 @@ class NodeLifecycleController:
 
 
 def _heartbeat(node: Object) -> str | None:
-    return (condition(node.get("status") or {}, "Ready") or {}).get("lastHeartbeatTime")
+    return (find_condition(node.get("status") or {}, "Ready") or {}).get("lastHeartbeatTime")
 
 
-def _set_taints(node: Object, now: str) -> None:
-    wanted = taints(node, now)
+def _update_taints(node: Object, now: str) -> None:
+    wanted = desired_taints(node, now)
     spec = node.setdefault("spec", {})
     if wanted != (spec.get("taints") or []):
         spec["taints"] = wanted
 
 
 async def run(api: InProcessClient, clock: Clock) -> None:
-    """Judge nodes until cancelled."""
-    life = NodeLifecycleController(api, clock)
+    """Run the node lifecycle controller until cancelled."""
+    controller = NodeLifecycleController(api, clock)
 
     async def follow_pods() -> None:
         async for batch in api.follow("pods"):
             for change in batch:
-                life.take_pod(change)
+                controller.on_pod_change(change)
 
     async def follow_leases() -> None:
         async for batch in api.follow(LEASES, LEASE_NAMESPACE):
             for change in batch:
                 if not change.deleted:
-                    life.take_lease(change.object)
+                    controller.on_lease_change(change.object)
 
     async with asyncio.TaskGroup() as tasks:
         async for batch in api.follow("nodes"):
             for change in batch:
-                life.take_node(change)
-            if not batch:  # not before the nodes are known may a pod's node be missed
+                controller.on_node_change(change)
+            if not batch:  # whether a pod's node is missing is known once all nodes are
                 tasks.create_task(follow_pods())
                 tasks.create_task(follow_leases())
-                tasks.create_task(life.work.run())
+                tasks.create_task(controller.work_queue.run())

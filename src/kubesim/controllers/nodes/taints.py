@@ -1,12 +1,12 @@
-"""Which taints a node's condition asks for, and how long a pod puts up with those that do not let it stay. Pure."""
+"""Taints that follow from a node's state, and how long pods tolerate NoExecute taints. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from kubesim.clock import moment
-from kubesim.controllers.conditions import condition
+from kubesim.clock import parse_time
+from kubesim.controllers.conditions import find_condition
 from kubesim.registry.registry import Object
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
@@ -20,50 +20,50 @@ _PRESSURE = {
     "PIDPressure": "node.kubernetes.io/pid-pressure",
     "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
 }
-_OURS = {(key, "NoSchedule") for key in (UNSCHEDULABLE, NOT_READY, UNREACHABLE, *_PRESSURE.values())} | {
+_MANAGED = {(key, "NoSchedule") for key in (UNSCHEDULABLE, NOT_READY, UNREACHABLE, *_PRESSURE.values())} | {
     (key, "NoExecute") for key in (NOT_READY, UNREACHABLE)
 }
 
 Taint = dict[str, Any]
 
 
-def taints(node: Object, now: str) -> list[Taint]:
-    """The taints that a node should have: its own ones, and those that follow from its state."""
-    wanted = _wanted(node)
+def desired_taints(node: Object, now: str) -> list[Taint]:
+    """The desired taints of a node: foreign ones, and those that follow from its state."""
+    wanted = _taints_for_state(node)
     present = (node.get("spec") or {}).get("taints") or []
-    kept = [taint for taint in present if _name(taint) not in _OURS or _name(taint) in wanted]
-    there = {_name(taint) for taint in kept}
+    kept = [taint for taint in present if _taint_id(taint) not in _MANAGED or _taint_id(taint) in wanted]
+    there = {_taint_id(taint) for taint in kept}
     return kept + [
         {"key": key, "effect": effect, "timeAdded": now} for key, effect in wanted if (key, effect) not in there
     ]
 
 
-def _wanted(node: Object) -> list[tuple[str, str]]:
+def _taints_for_state(node: Object) -> list[tuple[str, str]]:
     status = node.get("status") or {}
     wanted = []
-    ready = (condition(status, "Ready") or {}).get("status", "Unknown")
+    ready = (find_condition(status, "Ready") or {}).get("status", "Unknown")
     if ready != "True":
         key = NOT_READY if ready == "False" else UNREACHABLE
         wanted += [(key, "NoSchedule"), (key, "NoExecute")]
     for kind, key in _PRESSURE.items():
-        if (condition(status, kind) or {}).get("status") == "True":
+        if (find_condition(status, kind) or {}).get("status") == "True":
             wanted.append((key, "NoSchedule"))
     if (node.get("spec") or {}).get("unschedulable"):
         wanted.append((UNSCHEDULABLE, "NoSchedule"))
     return wanted
 
 
-def _name(taint: Taint) -> tuple[str, str]:
+def _taint_id(taint: Taint) -> tuple[str, str]:
     return taint["key"], taint["effect"]
 
 
-def evicting(node: Object) -> list[Taint]:
-    """The taints of a node that pods must tolerate in order to stay."""
+def no_execute_taints(node: Object) -> list[Taint]:
+    """The NoExecute taints of a node."""
     return [taint for taint in (node.get("spec") or {}).get("taints") or () if taint["effect"] == "NoExecute"]
 
 
-def patience(pod: Object, found: Iterable[Taint]) -> float | None:
-    """How many seconds a pod may stay with these NoExecute taints, counted from when they came. None: for ever."""
+def toleration_seconds(pod: Object, found: Iterable[Taint]) -> float | None:
+    """How many seconds a pod tolerates these NoExecute taints. None: forever."""
     shortest: float | None = None
     for taint in found:
         used = [t for t in pod["spec"].get("tolerations") or () if tolerates(t, taint)]
@@ -76,7 +76,7 @@ def patience(pod: Object, found: Iterable[Taint]) -> float | None:
 
 
 def tolerates(toleration: Object, taint: Taint) -> bool:
-    """Whether a toleration covers a taint. An empty key with Exists covers all, an empty effect every effect."""
+    """Whether a toleration matches a taint. An empty key with Exists matches all keys, an empty effect all effects."""
     if toleration.get("effect") and toleration["effect"] != taint["effect"]:
         return False
     if toleration.get("key") and toleration["key"] != taint["key"]:
@@ -86,6 +86,6 @@ def tolerates(toleration: Object, taint: Taint) -> bool:
     return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
 
 
-def since(found: Iterable[Taint], seen: float) -> float:
-    """When the first of the taints came, or, if none says so, when it was seen."""
-    return min((moment(taint["timeAdded"]) for taint in found if taint.get("timeAdded")), default=seen)
+def first_added(found: Iterable[Taint], seen: float) -> float:
+    """When the first of the taints was added; ``seen`` if none records it."""
+    return min((parse_time(taint["timeAdded"]) for taint in found if taint.get("timeAdded")), default=seen)

@@ -1,8 +1,8 @@
-"""Pods: what schedulers place and nodes run.
+"""The kind Pod.
 
-``defaults`` and ``validation`` concern the spec, which templates of other kinds carry too; ``admission`` is what the
-cluster adds to a new pod, ``updates`` what may change later, ``binding`` how it gets its node, ``pod_status`` its
-status. `resource` puts them together.
+``defaults`` and ``validation`` concern the spec, which templates of other kinds carry too; ``admission`` holds the
+defaults that depend on the cluster, ``updates`` the fields that may change later, ``binding`` the assignment to a node,
+``pod_status`` the status. `resource` combines them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from kubesim import tables
 from kubesim.api import status
-from kubesim.api.field_errors import Problem, forbidden
+from kubesim.api.field_errors import FieldProblem, forbidden
 from kubesim.kinds.pods.admission import admit, keep_priority, tolerate
 from kubesim.kinds.pods.binding import bind
 from kubesim.kinds.pods.defaults import default_pod_spec
@@ -71,16 +71,16 @@ class PodStrategy(Strategy):
         if problems:
             raise status.invalid("Pod", "", old["metadata"]["name"], problems)
 
-    def check(self, new: Object) -> Iterator[Problem]:
-        """What is wrong with the spec."""
+    def check(self, new: Object) -> Iterator[FieldProblem]:
+        """The problems of the spec."""
         return check_pod_spec(new["spec"])
 
-    def check_update(self, new: Object, old: Object) -> Iterator[Problem]:
-        """What is wrong with a change of the spec."""
+    def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
+        """The problems of a change of the spec."""
         return check_spec_update(new["spec"], old["spec"])
 
     def grace(self, old: Object, asked: int | None) -> int:
-        """Nobody has to stop a pod that never ran or is over; the others get the time they, or the request, say."""
+        """The grace period of a pod: 0 if it never ran or has finished, else that of the request or the spec."""
         if not old["spec"].get("nodeName") or old.get("status", {}).get("phase") in {"Succeeded", "Failed"}:
             return 0
         seconds: int = old["spec"].get("terminationGracePeriodSeconds", 0) if asked is None else asked

@@ -1,6 +1,6 @@
-"""What a new pod is given because of the cluster it is created in: priority, service account, tolerations.
+"""Defaults of a new pod that depend on the cluster: priority, service account, tolerations.
 
-In a real cluster admission plugins do this, before the pod is checked; what they refuse is forbidden, not invalid.
+In a real cluster admission plugins set them before validation; what they reject is forbidden, not invalid.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def admit(pod: Object, context: Context) -> None:
 
 
 def tolerate(spec: Object) -> None:
-    """Let the pod stay for a while on a node that has gone, unless it says how long itself."""
+    """Add the default tolerations of not-ready and unreachable nodes, unless the pod has its own."""
     tolerations: list[Object] = spec.get("tolerations", [])
     missing = [given for given in GIVEN if not any(_covers(toleration, given) for toleration in tolerations)]
     if missing:
@@ -86,7 +86,7 @@ def _default_class(context: Context) -> Object:
 
 
 def _set_account(pod: Object, spec: Object, context: Context) -> None:
-    """Every pod runs as some account; one that is named must be there, the default one is taken for granted."""
+    """Set the service account. A named one must exist; the default one is assumed to."""
     account = spec.setdefault("serviceAccountName", DEFAULT_ACCOUNT)
     spec["serviceAccount"] = account
     namespace = pod["metadata"].get("namespace", "")

@@ -1,4 +1,4 @@
-"""Binding: the only way a pod gets its node, and for good."""
+"""Binding: the only way to assign a pod to a node, once and for all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bind(pod: Object, binding: Object, now: str) -> Object:
 
 
 def set_condition(found: Object, condition: Object, now: str) -> None:
-    """Put a condition into a status, in a new list. The time of its transition stays unless its status changes."""
+    """Set a condition, in a new list. Its transition time changes only with its status."""
     conditions: list[Object] = found.get("conditions", [])
     before = next((c for c in conditions if c.get("type") == condition["type"]), None)
     moved = before is None or before.get("status") != condition["status"]

@@ -1,11 +1,11 @@
-"""The containers of a pod: names, images, ports, restart rules, and what they refer to elsewhere in the pod."""
+"""Validation of containers: names, images, ports, restart rules, and references to other parts of the pod."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from kubesim.api.field_errors import Problem, duplicate, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, duplicate, forbidden, invalid, required, unsupported
 from kubesim.kinds.pods import env, names, probes, security, volumes
 from kubesim.kinds.pods.resources import check_resources
 from kubesim.registry.registry import Object
@@ -18,8 +18,8 @@ RESIZE_POLICIES: Final = ("NotRequired", "RestartContainer")
 RESTART_ACTIONS: Final = ("Restart", "RestartAllContainers")
 
 
-def check_containers(spec: Object, field: str) -> Iterator[Problem]:
-    """What is wrong with the containers of a pod."""
+def check_containers(spec: Object, field: str) -> Iterator[FieldProblem]:
+    """The problems of the containers of a pod."""
     mounted = {volume.get("name", ""): volume for volume in spec.get("volumes", ())}
     seen: set[str] = set()
     ports: set[str] = set()
@@ -53,7 +53,7 @@ def check_containers(spec: Object, field: str) -> Iterator[Problem]:
         seen.add(name)
 
 
-def _check_container(container: Object, field: str, spec: Object, mounted: dict[str, Object]) -> Iterator[Problem]:
+def _check_container(container: Object, field: str, spec: Object, mounted: dict[str, Object]) -> Iterator[FieldProblem]:
     name = container.get("name", "")
     if not name:
         yield required(f"{field}.name")
@@ -85,7 +85,7 @@ def _check_container(container: Object, field: str, spec: Object, mounted: dict[
         yield from security.check_container_security(container["securityContext"], f"{field}.securityContext")
 
 
-def _check_own_hooks(container: Object, field: str, spec: Object) -> Iterator[Problem]:
+def _check_own_hooks(container: Object, field: str, spec: Object) -> Iterator[FieldProblem]:
     if "lifecycle" in container:
         grace = spec.get("terminationGracePeriodSeconds", 0)
         yield from probes.check_lifecycle(container["lifecycle"], f"{field}.lifecycle", grace)
@@ -97,7 +97,7 @@ def _check_own_hooks(container: Object, field: str, spec: Object) -> Iterator[Pr
         yield from probes.check_probe(container["startupProbe"], f"{field}.startupProbe")
 
 
-def _check_ports(ports: list[Object], field: str, *, host_network: bool) -> Iterator[Problem]:
+def _check_ports(ports: list[Object], field: str, *, host_network: bool) -> Iterator[FieldProblem]:
     seen: set[str] = set()
     for index, port in enumerate(ports):
         where = f"{field}[{index}]"
@@ -122,7 +122,7 @@ def _check_ports(ports: list[Object], field: str, *, host_network: bool) -> Iter
             yield unsupported(f"{where}.protocol", port["protocol"], PROTOCOLS)
 
 
-def _check_host_ports(container: Object, field: str, seen: set[str]) -> Iterator[Problem]:
+def _check_host_ports(container: Object, field: str, seen: set[str]) -> Iterator[FieldProblem]:
     for index, port in enumerate(container.get("ports", ())):
         if port.get("hostPort"):
             taken = f"{port['protocol']}/{port.get('hostIP', '')}/{port['hostPort']}"
@@ -131,7 +131,7 @@ def _check_host_ports(container: Object, field: str, seen: set[str]) -> Iterator
             seen.add(taken)
 
 
-def _check_restarts(container: Object, field: str) -> Iterator[Problem]:
+def _check_restarts(container: Object, field: str) -> Iterator[FieldProblem]:
     if "restartPolicy" in container:
         yield from names.check_choice(container["restartPolicy"], f"{field}.restartPolicy", RESTART_POLICIES)
     elif container["restartPolicyRules"]:

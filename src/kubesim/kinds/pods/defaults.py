@@ -1,7 +1,7 @@
-"""What the real server fills in when a pod's spec leaves it out, in pods and in the templates that carry one.
+"""Defaults of a pod's spec, in pods and in templates.
 
-Fields that are there but empty (``nodeName: ""``, ``tolerations: []``, ``hostNetwork: false``) mean the same as
-missing ones and are removed, so that later two specs can simply be compared.
+Fields that are present but empty (``nodeName: ""``, ``tolerations: []``, ``hostNetwork: false``) mean the same as
+missing ones and are removed, so that two specs can be compared with ``==``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def default_pod_spec(spec: Object, kind: str = POD) -> None:
 
 
 def _tidy(found: Object) -> None:
-    """Remove what is there but says nothing."""
+    """Remove empty fields."""
     empty = [
         key
         for key, value in found.items()

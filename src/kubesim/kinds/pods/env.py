@@ -1,4 +1,4 @@
-"""The environment of a container: variables, where their values come from, and whole sets of them."""
+"""Validation of a container's environment: variables and the sources of their values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kubebase.quantity import parse
-from kubesim.api.field_errors import Problem, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, invalid, required, unsupported
 from kubesim.api.metadata import check_label_key
 from kubesim.kinds.pods import names
 from kubesim.registry.registry import Object
@@ -31,8 +31,8 @@ _MEMORY_DIVISORS: Final = frozenset(
 _CPU_DIVISORS: Final = frozenset(parse(text).nano for text in ("1m", "1"))
 
 
-def check_env(container: Object, field: str) -> Iterator[Problem]:
-    """What is wrong with the environment of a container."""
+def check_env(container: Object, field: str) -> Iterator[FieldProblem]:
+    """The problems of the environment of a container."""
     for index, variable in enumerate(container.get("env", ())):
         where = f"{field}.env[{index}]"
         if not variable.get("name"):
@@ -54,7 +54,7 @@ def check_env(container: Object, field: str) -> Iterator[Problem]:
             yield invalid(f"{field}.envFrom", "", "may not have more than one field specified at a time")
 
 
-def _check_reference(reference: Object, field: str) -> Iterator[Problem]:
+def _check_reference(reference: Object, field: str) -> Iterator[FieldProblem]:
     name = reference.get("name", "")
     if not name:
         yield required(f"{field}.name")
@@ -62,7 +62,7 @@ def _check_reference(reference: Object, field: str) -> Iterator[Problem]:
         yield from names.check_subdomain(name, f"{field}.name")
 
 
-def _check_source(variable: Object, field: str) -> Iterator[Problem]:
+def _check_source(variable: Object, field: str) -> Iterator[FieldProblem]:
     source: Object = variable["valueFrom"]
     if "fieldRef" in source:
         yield from check_field(source["fieldRef"], f"{field}.fieldRef", IN_VARIABLES)
@@ -88,8 +88,8 @@ def _check_source(variable: Object, field: str) -> Iterator[Problem]:
         yield invalid(field, "", "may not have more than one field specified at a time")
 
 
-def check_field(reference: Object, field: str, known: Iterable[str]) -> Iterator[Problem]:
-    """What is wrong with a reference to a field of the pod itself."""
+def check_field(reference: Object, field: str, known: Iterable[str]) -> Iterator[FieldProblem]:
+    """The problems of a reference to a field of the pod itself."""
     path = reference.get("fieldPath", "")
     if not path:
         yield required(f"{field}.fieldPath")
@@ -104,8 +104,8 @@ def check_field(reference: Object, field: str, known: Iterable[str]) -> Iterator
         yield unsupported(f"{field}.fieldPath", path, known)
 
 
-def check_resource(reference: Object, field: str, *, volume: bool = False) -> Iterator[Problem]:
-    """What is wrong with a reference to what a container may use."""
+def check_resource(reference: Object, field: str, *, volume: bool = False) -> Iterator[FieldProblem]:
+    """The problems of a reference to what a container may use."""
     resource = reference.get("resource", "")
     if volume and not reference.get("containerName"):
         yield required(f"{field}.containerName")

@@ -1,4 +1,4 @@
-"""Names inside a pod's spec: of containers, ports, variables, keys, nodes. Most are DNS names of some sort."""
+"""Validation of names inside a pod's spec: containers, ports, variables, keys, nodes. Most are DNS names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kubesim.api.field_errors import Problem, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, invalid, required, unsupported
 from kubesim.api.metadata import LABEL_RULE, SUBDOMAIN_RULE
 
 _LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
@@ -32,7 +32,7 @@ KEY_RULE: Final = (
 ADDRESS_RULE: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
-def check_label(name: str, field: str) -> Iterator[Problem]:
+def check_label(name: str, field: str) -> Iterator[FieldProblem]:
     """A DNS label, as containers and volumes are named."""
     if not _LABEL.fullmatch(name):
         if len(name) > 63:
@@ -41,7 +41,7 @@ def check_label(name: str, field: str) -> Iterator[Problem]:
             yield invalid(field, name, LABEL_RULE)
 
 
-def check_subdomain(name: str, field: str) -> Iterator[Problem]:
+def check_subdomain(name: str, field: str) -> Iterator[FieldProblem]:
     """A DNS name, as nodes and most objects are named."""
     if not _SUBDOMAIN.fullmatch(name):
         if len(name) > 253:
@@ -50,13 +50,13 @@ def check_subdomain(name: str, field: str) -> Iterator[Problem]:
             yield invalid(field, name, SUBDOMAIN_RULE)
 
 
-def check_search(name: str, field: str) -> Iterator[Problem]:
+def check_search(name: str, field: str) -> Iterator[FieldProblem]:
     """A domain to search, where underscores are allowed."""
     if not _SEARCH.fullmatch(name.removesuffix(".")):
         yield invalid(field, name, SEARCH_RULE)
 
 
-def check_port_name(name: str, field: str) -> Iterator[Problem]:
+def check_port_name(name: str, field: str) -> Iterator[FieldProblem]:
     """The name of a port."""
     if len(name) > 15:
         yield invalid(field, name, "must be no more than 15 characters")
@@ -70,7 +70,7 @@ def check_port_name(name: str, field: str) -> Iterator[Problem]:
         yield invalid(field, name, "must not begin or end with a hyphen")
 
 
-def check_port(port: int | str, field: str) -> Iterator[Problem]:
+def check_port(port: int | str, field: str) -> Iterator[FieldProblem]:
     """A port by number or by name."""
     if isinstance(port, str):
         yield from check_port_name(port, field)
@@ -78,13 +78,13 @@ def check_port(port: int | str, field: str) -> Iterator[Problem]:
         yield invalid(field, port, "must be between 1 and 65535, inclusive")
 
 
-def check_variable(name: str, field: str) -> Iterator[Problem]:
+def check_variable(name: str, field: str) -> Iterator[FieldProblem]:
     """The name of an environment variable."""
     if not _VARIABLE.fullmatch(name):
         yield invalid(field, name, VARIABLE_RULE)
 
 
-def check_key(key: str, field: str) -> Iterator[Problem]:
+def check_key(key: str, field: str) -> Iterator[FieldProblem]:
     """A key of a ConfigMap or Secret."""
     if len(key) > 253:
         yield invalid(field, key, "must be no more than 253 characters")
@@ -96,7 +96,7 @@ def check_key(key: str, field: str) -> Iterator[Problem]:
         yield invalid(field, key, "must not start with '..'")
 
 
-def check_address(text: str, field: str) -> Iterator[Problem]:
+def check_address(text: str, field: str) -> Iterator[FieldProblem]:
     """An IP address."""
     if version(text) is None:
         yield invalid(field, text, ADDRESS_RULE)
@@ -110,26 +110,26 @@ def version(text: str) -> int | None:
         return None
 
 
-def check_choice(value: str, field: str, choices: Iterable[str]) -> Iterator[Problem]:
+def check_choice(value: str, field: str, choices: Iterable[str]) -> Iterator[FieldProblem]:
     """One of a few words."""
     if value not in choices:
         yield unsupported(field, value, choices)
 
 
-def check_relative(path: str, field: str) -> Iterator[Problem]:
-    """A path that stays below where it starts."""
+def check_relative(path: str, field: str) -> Iterator[FieldProblem]:
+    """Check a relative path without steps up."""
     if path.startswith("/"):
         yield invalid(field, path, "must be a relative path")
     yield from check_no_backsteps(path, field)
 
 
-def check_no_backsteps(path: str, field: str) -> Iterator[Problem]:
-    """A path that never goes up."""
+def check_no_backsteps(path: str, field: str) -> Iterator[FieldProblem]:
+    """Check a path without steps up."""
     if ".." in path.split("/"):
         yield invalid(field, path, "must not contain '..'")
 
 
-def check_present(found: dict[str, object], field: str, *names: str) -> Iterator[Problem]:
+def check_present(found: dict[str, object], field: str, *names: str) -> Iterator[FieldProblem]:
     """Texts that may not be missing or empty."""
     for name in names:
         if not found.get(name):

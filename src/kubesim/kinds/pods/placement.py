@@ -1,11 +1,11 @@
-"""Where a pod may go: node selectors, tolerations, affinity, topology spread, scheduling gates."""
+"""Validation of scheduling constraints: node selectors, tolerations, affinity, topology spread, scheduling gates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from kubesim.api.field_errors import Problem, duplicate, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, duplicate, forbidden, invalid, required, unsupported
 from kubesim.api.metadata import check_label_key, check_label_value
 from kubesim.kinds.pods import names
 from kubesim.kinds.selectors import NO_OPERATOR, check_requirement, check_selector
@@ -20,11 +20,11 @@ GIVEN: Final[tuple[Object, ...]] = tuple(
     {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for taint in ("not-ready", "unreachable")
 )
-"""The tolerations every pod is given: how long it stays bound to a node that has gone."""
+"""The default tolerations of every pod: how long it stays bound to an unavailable node."""
 
 
-def check_placement(spec: Object, field: str) -> Iterator[Problem]:
-    """What is wrong with where a pod wants to go."""
+def check_placement(spec: Object, field: str) -> Iterator[FieldProblem]:
+    """The problems of where a pod wants to go."""
     for key, value in spec.get("nodeSelector", {}).items():
         yield from check_label_key(key, f"{field}.nodeSelector")
         yield from check_label_value(key, value, f"{field}.nodeSelector")
@@ -48,7 +48,7 @@ def check_placement(spec: Object, field: str) -> Iterator[Problem]:
 # ---- tolerations ------------------------------------------------------------------------------------------
 
 
-def _check_toleration(toleration: Object, field: str) -> Iterator[Problem]:
+def _check_toleration(toleration: Object, field: str) -> Iterator[FieldProblem]:
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     value, effect = toleration.get("value", ""), toleration.get("effect", "")
     if key:
@@ -75,7 +75,7 @@ def _check_toleration(toleration: Object, field: str) -> Iterator[Problem]:
 # ---- selectors --------------------------------------------------------------------------------------------
 
 
-def _check_node_term(term: Object, field: str) -> Iterator[Problem]:
+def _check_node_term(term: Object, field: str) -> Iterator[FieldProblem]:
     for index, requirement in enumerate(term.get("matchExpressions", ())):
         yield from check_requirement(requirement, f"{field}.matchExpressions[{index}]", numeric=True)
     for index, requirement in enumerate(term.get("matchFields", ())):
@@ -96,7 +96,7 @@ def _check_node_term(term: Object, field: str) -> Iterator[Problem]:
 # ---- affinity ---------------------------------------------------------------------------------------------
 
 
-def _check_affinity(affinity: Object, field: str) -> Iterator[Problem]:
+def _check_affinity(affinity: Object, field: str) -> Iterator[FieldProblem]:
     if "nodeAffinity" in affinity:
         where = f"{field}.nodeAffinity"
         nodes: Object = affinity["nodeAffinity"]
@@ -121,13 +121,13 @@ def _check_affinity(affinity: Object, field: str) -> Iterator[Problem]:
                 )
 
 
-def _check_weight(preferred: Object, field: str) -> Iterator[Problem]:
+def _check_weight(preferred: Object, field: str) -> Iterator[FieldProblem]:
     weight = preferred.get("weight", 0)
     if not 1 <= weight <= 100:
         yield invalid(f"{field}.weight", weight, "must be in the range 1-100")
 
 
-def _check_pod_term(term: Object, field: str) -> Iterator[Problem]:
+def _check_pod_term(term: Object, field: str) -> Iterator[FieldProblem]:
     for selector in ("labelSelector", "namespaceSelector"):
         if selector in term:
             yield from check_selector(term[selector], f"{field}.{selector}")
@@ -146,7 +146,7 @@ def _check_pod_term(term: Object, field: str) -> Iterator[Problem]:
     yield from check_label_key(key, f"{field}.topologyKey")
 
 
-def _check_keys(found: Object, which: str, field: str) -> Iterator[Problem]:
+def _check_keys(found: Object, which: str, field: str) -> Iterator[FieldProblem]:
     keys = found.get(which)
     if not keys:
         return
@@ -160,7 +160,7 @@ def _check_keys(found: Object, which: str, field: str) -> Iterator[Problem]:
 # ---- topology spread --------------------------------------------------------------------------------------
 
 
-def _check_spread(constraints: list[Object], field: str) -> Iterator[Problem]:
+def _check_spread(constraints: list[Object], field: str) -> Iterator[FieldProblem]:
     seen: dict[tuple[str, str], int] = {}
     for index, constraint in enumerate(constraints):
         where = f"{field}[{index}]"

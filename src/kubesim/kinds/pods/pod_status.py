@@ -1,11 +1,11 @@
-"""The status of a pod: how it begins, and what may be written into it later."""
+"""The status of a pod: its initial value, and validation of later writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from kubesim.api.field_errors import Problem, forbidden, invalid
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid
 from kubesim.api.metadata import check_label_key
 from kubesim.kinds.pods import names
 from kubesim.kinds.pods.binding import SCHEDULED, set_condition
@@ -46,8 +46,8 @@ def complete_status(new: Object, old: Object) -> None:
                     canonical(amounts)
 
 
-def check_status(new: Object, old: Object) -> Iterator[Problem]:
-    """What is wrong with the change from one status of a pod to the next. Both are pods, with the same spec."""
+def check_status(new: Object, old: Object) -> Iterator[FieldProblem]:
+    """The problems of the change from one status of a pod to the next. Both are pods, with the same spec."""
     status: Object = new.get("status", {})
     before: Object = old.get("status", {})
     nominated = status.get("nominatedNodeName")
@@ -69,7 +69,7 @@ def check_status(new: Object, old: Object) -> Iterator[Problem]:
     yield from _check_ended(new["spec"], status, before, "initContainers", "initContainerStatuses")
 
 
-def _check_addresses(status: Object) -> Iterator[Problem]:
+def _check_addresses(status: Object) -> Iterator[FieldProblem]:
     addresses: list[Object] = status.get("podIPs", [])
     for index, address in enumerate(addresses):
         yield from names.check_address(address.get("ip", ""), f"status.podIPs[{index}]")
@@ -78,8 +78,8 @@ def _check_addresses(status: Object) -> Iterator[Problem]:
         yield invalid("status.podIPs", addresses, "may specify no more than one IP for each IP family")
 
 
-def _check_ended(spec: Object, status: Object, before: Object, which: str, field: str) -> Iterator[Problem]:
-    """A container that is not to be started again does not come back from the dead."""
+def _check_ended(spec: Object, status: Object, before: Object, which: str, field: str) -> Iterator[FieldProblem]:
+    """A terminated container that is not restarted keeps its state."""
     policy = spec.get("restartPolicy", "Always")
     if policy == "Always" or not before.get(field):
         return

@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks: what a kubelet would call in a container, and when."""
+"""Validation of probes and lifecycle hooks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kubesim.api.field_errors import Problem, forbidden, invalid, required
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required
 from kubesim.kinds.pods import names
 from kubesim.registry.registry import Object
 
@@ -16,8 +16,8 @@ _COUNTS: Final = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "suc
 _HEADER: Final = re.compile(r"[-A-Za-z0-9]+")
 
 
-def check_probe(probe: Object, field: str, *, once: bool = True, grace: bool = True) -> Iterator[Problem]:
-    """What is wrong with a probe. ``once``: a single success must do; ``grace``: it may have a grace of its own."""
+def check_probe(probe: Object, field: str, *, once: bool = True, grace: bool = True) -> Iterator[FieldProblem]:
+    """The problems of a probe. ``once``: a single success must do; ``grace``: it may have a grace of its own."""
     yield from _check_handler(probe, field)
     for count in _COUNTS:
         if probe.get(count, 0) < 0:
@@ -31,8 +31,8 @@ def check_probe(probe: Object, field: str, *, once: bool = True, grace: bool = T
         yield invalid(f"{field}.terminationGracePeriodSeconds", own, "must not be set for readinessProbes")
 
 
-def check_lifecycle(lifecycle: Object, field: str, grace: int) -> Iterator[Problem]:
-    """What is wrong with the hooks of a container whose pod has ``grace`` seconds to stop."""
+def check_lifecycle(lifecycle: Object, field: str, grace: int) -> Iterator[FieldProblem]:
+    """The problems of the hooks of a container whose pod has ``grace`` seconds to stop."""
     for hook in ("postStart", "preStop"):
         if hook in lifecycle:
             handler = lifecycle[hook]
@@ -46,7 +46,7 @@ def check_lifecycle(lifecycle: Object, field: str, grace: int) -> Iterator[Probl
                 )
 
 
-def _check_handler(handler: Object, field: str) -> Iterator[Problem]:
+def _check_handler(handler: Object, field: str) -> Iterator[FieldProblem]:
     kinds = [kind for kind in _HANDLERS if kind in handler]
     if not kinds:
         yield required(field, "must specify a handler type")

@@ -1,8 +1,8 @@
-"""What a pod counts for where its namespace has a quota, and which quotas it falls under.
+"""The quota usage of a pod, and the quota scopes that it matches.
 
-A pod that is over uses nothing any more; it still counts as an object (``count/pods``). Of one that is not, a quota
-counts the requests and the limits as a whole: what runs at the same time is added up, what starts one after another
-counts by its largest step, and the overhead of the runtime comes on top.
+A finished pod uses no resources but still counts as an object (``count/pods``). For any other pod a quota counts its
+total requests and limits: containers that run at the same time are added up, init containers count by the largest step,
+and the overhead of the runtime class is added.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMES: Final = frozenset({"pods", "count/pods"}).union(
 
 
 def counts(name: str) -> bool:
-    """Whether a name in a quota is one that pods are counted by."""
+    """Whether a quota resource name counts pods."""
     if name in _NAMES or name.startswith((HUGE_PAGES, f"{REQUESTS}.{HUGE_PAGES}")):
         return True
     return name.startswith(f"{REQUESTS}.") and not native(name)
@@ -51,9 +51,9 @@ def usage(pod: Object) -> Amounts:
 
 
 def unspecified(spec: Object, names: Iterable[str]) -> str:
-    """Which containers leave out what a quota with these names wants each to say; empty if none does.
+    """The containers without requests or limits that a quota with these names demands; empty if none.
 
-    This goes for cpu and memory alone, and not for a pod that speaks for its containers as a whole.
+    This concerns cpu and memory only, and no pod with pod-level resources.
     """
     own = spec.get("resources") or {}
     if own.get(REQUESTS) or own.get(LIMITS):
@@ -107,7 +107,7 @@ def _total(spec: Object, part: str) -> Amounts:
 
 
 def _of_the_whole(spec: Object, part: str, counted: Amounts) -> Iterator[tuple[str, str]]:
-    """What a pod says for its containers as a whole; its limit is its request if nobody states another."""
+    """The pod-level resources; a missing request defaults to the limit."""
     if part == REQUESTS:
         for name, amount in _stated(spec, LIMITS).items():
             if name not in counted or name.startswith(HUGE_PAGES):
@@ -130,7 +130,7 @@ def _raise_to(total: Amounts, amounts: Amounts) -> None:
 
 
 def in_scope(pod: Object, scope: Object) -> bool:
-    """Whether a pod is one of those that a scope (a requirement of a scope selector) is about."""
+    """Whether a pod matches a scope (a requirement of a scope selector)."""
     spec: Object = pod["spec"]
     match scope["scopeName"]:
         case "BestEffort":

@@ -1,7 +1,7 @@
-"""What containers ask for: amounts in canonical form, requests that follow from limits, quality of service, checks.
+"""Requests and limits of containers: canonical amounts, defaults, quality of service, validation.
 
-Some resources can be overcommitted (cpu, memory, ephemeral-storage): there a request may stay below its limit. All
-others are handed out whole, so a limit is needed and the request must equal it.
+Some resources can be overcommitted (cpu, memory, ephemeral-storage): their request may be below the limit. All others
+need a limit, and the request must equal it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from kubebase.quantity import NANOS, Quantity, QuantityError, parse
 from kubesim.api import status
-from kubesim.api.field_errors import Problem, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required, unsupported
 from kubesim.api.metadata import check_label_key
 from kubesim.registry.registry import Object
 
@@ -39,14 +39,14 @@ def _canonical(text: str) -> str:
 
 
 def canonical(amounts: Object | None, kind: str = "Pod") -> None:
-    """Write the amounts of a resource list as the real server does; one that is no quantity makes no such object."""
+    """Write the amounts of a resource list in canonical form. An invalid quantity makes the object undecodable."""
     if amounts:
         for name, amount in amounts.items():
             amounts[name] = canonical_amount(amount, kind)
 
 
 def canonical_amount(amount: str | int | float, kind: str = "Pod") -> str:
-    """An amount as the real server writes it."""
+    """An amount as kube-apiserver writes it."""
     try:
         return _canonical(amount) if isinstance(amount, str) else parse(amount).format()
     except QuantityError as error:
@@ -54,7 +54,7 @@ def canonical_amount(amount: str | int | float, kind: str = "Pod") -> str:
 
 
 def complete(container: Object, kind: str = "Pod") -> None:
-    """Resources are there, in canonical form, without lists that say nothing."""
+    """Set ``resources`` in canonical form, without empty lists."""
     resources = container.setdefault("resources", {})
     if not resources:
         return
@@ -65,7 +65,7 @@ def complete(container: Object, kind: str = "Pod") -> None:
 
 
 def ask_for_limits(container: Object) -> None:
-    """Requests that are missing are what the limits say."""
+    """Missing requests default to the limits."""
     resources = container["resources"]
     if limits := resources.get("limits"):
         resources["requests"] = {**limits, **resources.get("requests", {})}
@@ -122,12 +122,12 @@ def native(name: str) -> bool:
 
 
 def overcommits(name: str) -> bool:
-    """Whether a request may stay below its limit."""
+    """Whether a request may be below its limit."""
     return native(name) and not name.startswith(HUGE_PAGES)
 
 
-def check_resources(resources: Object, field: str) -> Iterator[Problem]:
-    """What is wrong with the resources of a container."""
+def check_resources(resources: Object, field: str) -> Iterator[FieldProblem]:
+    """The problems of the resources of a container."""
     limits: dict[str, str] = resources.get("limits", {})
     requests: dict[str, str] = resources.get("requests", {})
     for where, amounts in (("limits", limits), ("requests", requests)):
@@ -147,8 +147,8 @@ def check_resources(resources: Object, field: str) -> Iterator[Problem]:
         yield forbidden(field, "HugePages require cpu or memory")
 
 
-def check_pod_resources(resources: Object, field: str) -> Iterator[Problem]:
-    """What is wrong with the resources of a pod as a whole: it can have only those that its containers can share."""
+def check_pod_resources(resources: Object, field: str) -> Iterator[FieldProblem]:
+    """The problems of pod-level resources: only resources that containers can share are allowed."""
     for where in ("limits", "requests"):
         for name in resources.get(where, {}):
             if name not in COMPUTE and not name.startswith(HUGE_PAGES):
@@ -156,7 +156,7 @@ def check_pod_resources(resources: Object, field: str) -> Iterator[Problem]:
     yield from check_resources(resources, field)
 
 
-def _compare(name: str, request: Quantity, limit: Quantity, field: str) -> Iterator[Problem]:
+def _compare(name: str, request: Quantity, limit: Quantity, field: str) -> Iterator[FieldProblem]:
     if not overcommits(name):
         if request.nano != limit.nano:
             yield invalid(field, str(request), f"must be equal to {name} limit of {limit}")
@@ -164,7 +164,7 @@ def _compare(name: str, request: Quantity, limit: Quantity, field: str) -> Itera
         yield invalid(field, str(request), f"must be less than or equal to {name} limit of {limit}")
 
 
-def _check_name(name: str, field: str) -> Iterator[Problem]:
+def _check_name(name: str, field: str) -> Iterator[FieldProblem]:
     faults = list(check_label_key(name, field))
     yield from faults
     if "/" not in name:
@@ -176,8 +176,8 @@ def _check_name(name: str, field: str) -> Iterator[Problem]:
         yield invalid(field, name, "doesn't follow extended resource name standard")
 
 
-def check_amount(name: str, amount: str, field: str) -> Iterator[Problem]:
-    """What is wrong with an amount of a resource."""
+def check_amount(name: str, amount: str, field: str) -> Iterator[FieldProblem]:
+    """The problems of an amount of a resource."""
     nano = _nano(amount)
     if nano < 0:
         yield invalid(field, amount, "must be greater than or equal to 0")

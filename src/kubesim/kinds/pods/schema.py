@@ -6,13 +6,13 @@ from functools import cache
 from typing import Final
 
 from kubesim.kinds.podspec import SHAPES as SPEC_SHAPES
-from kubesim.kinds.schema_dsl import OpenApi, expand
+from kubesim.kinds.schema_dsl import OpenApi, expand_schema
 
 
 @cache
 def pod_openapi(*, custom: bool = False) -> OpenApi:
     """The schema of a Pod without what every object has."""
-    return expand(SPEC_SHAPES + SHAPES, "Pod", custom=custom)
+    return expand_schema(SPEC_SHAPES + SHAPES, "Pod", custom=custom)
 
 
 SHAPES: Final = """

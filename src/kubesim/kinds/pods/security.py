@@ -1,4 +1,4 @@
-"""Security contexts: as whom and with which rights containers run. Nobody enforces them here; they are only checked."""
+"""Validation of security contexts. They are not enforced."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kubesim.api.field_errors import Problem, duplicate, invalid, required
+from kubesim.api.field_errors import FieldProblem, duplicate, invalid, required
 from kubesim.kinds.pods import names
 from kubesim.registry.registry import Object
 
@@ -15,8 +15,8 @@ PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 SYSCTL: Final = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
 
 
-def check_container_security(context: Object, field: str) -> Iterator[Problem]:
-    """What is wrong with the security context of a container."""
+def check_container_security(context: Object, field: str) -> Iterator[FieldProblem]:
+    """The problems of the security context of a container."""
     yield from _check_ids(context, field, "runAsUser", "runAsGroup")
     if "procMount" in context:
         yield from names.check_choice(context["procMount"], f"{field}.procMount", ("Default", "Unmasked"))
@@ -25,8 +25,8 @@ def check_container_security(context: Object, field: str) -> Iterator[Problem]:
         yield invalid(field, context, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
 
 
-def check_pod_security(spec: Object, field: str) -> Iterator[Problem]:
-    """What is wrong with the security context of a pod."""
+def check_pod_security(spec: Object, field: str) -> Iterator[FieldProblem]:
+    """The problems of the security context of a pod."""
     context: Object = spec.get("securityContext", {})
     if spec.get("hostPID") and spec.get("shareProcessNamespace"):
         yield invalid(
@@ -58,18 +58,18 @@ def check_pod_security(spec: Object, field: str) -> Iterator[Problem]:
     yield from _check_profiles(context, field)
 
 
-def _check_ids(context: Object, field: str, *ids: str) -> Iterator[Problem]:
+def _check_ids(context: Object, field: str, *ids: str) -> Iterator[FieldProblem]:
     for name in ids:
         if name in context:
             yield from _check_id(context[name], f"{field}.{name}")
 
 
-def _check_id(number: int, field: str) -> Iterator[Problem]:
+def _check_id(number: int, field: str) -> Iterator[FieldProblem]:
     if not 0 <= number <= LARGEST_ID:
         yield invalid(field, number, f"must be between 0 and {LARGEST_ID}, inclusive")
 
 
-def _check_profiles(context: Object, field: str) -> Iterator[Problem]:
+def _check_profiles(context: Object, field: str) -> Iterator[FieldProblem]:
     for name, words in (("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor")):
         profile = context.get(name)
         if profile is None:

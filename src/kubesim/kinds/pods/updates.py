@@ -1,7 +1,7 @@
-"""What may change in a pod once it exists: images, shorter deadlines, more tolerations, fewer scheduling gates.
+"""The fields of a pod's spec that may change: images, shorter deadlines, more tolerations, fewer scheduling gates.
 
-While gates keep a pod from being scheduled, its node selector and node affinity may also be tightened. All the rest
-is for good; in particular, only a binding sets the node.
+While scheduling gates hold a pod back, its node selector and node affinity may also be narrowed. Every other field is
+immutable; in particular, only a binding sets the node.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
-from kubesim.api.field_errors import Problem, forbidden, invalid, required
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required
 from kubesim.kinds.pods.placement import REQUIRED
 from kubesim.registry.registry import Object
 
@@ -25,8 +25,8 @@ _SHOWN: Final = 10
 _WIDTH: Final = 100
 
 
-def check_spec_update(new: Object, old: Object) -> Iterator[Problem]:
-    """What is wrong with the change from one spec of a pod to the next."""
+def check_spec_update(new: Object, old: Object) -> Iterator[FieldProblem]:
+    """The problems of the change from one spec of a pod to the next."""
     if new == old:
         return
     faults = [
@@ -57,7 +57,7 @@ def check_spec_update(new: Object, old: Object) -> Iterator[Problem]:
 
 
 def _with_allowed_changes(new: Object, old: Object) -> Object:
-    """The old spec with everything of the new one that may change whatever it was."""
+    """The old spec with the mutable fields of the new one."""
     allowed = dict(old)
     for which in ("containers", "initContainers"):
         if which in old:
@@ -78,7 +78,7 @@ def _take(allowed: Object, new: Object, field: str) -> None:
         allowed.pop(field, None)
 
 
-def _check_deadline(new: int | None, old: int | None) -> Iterator[Problem]:
+def _check_deadline(new: int | None, old: int | None) -> Iterator[FieldProblem]:
     field = "spec.activeDeadlineSeconds"
     if new is None:
         if old is not None:
@@ -89,7 +89,7 @@ def _check_deadline(new: int | None, old: int | None) -> Iterator[Problem]:
         yield invalid(field, new, "must be less than or equal to previous value")
 
 
-def _check_tolerations(new: list[Object], old: list[Object]) -> Iterator[Problem]:
+def _check_tolerations(new: list[Object], old: list[Object]) -> Iterator[FieldProblem]:
     kept = [_without_seconds(toleration) for toleration in new]
     if any(_without_seconds(toleration) not in kept for toleration in old):
         yield forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
@@ -99,7 +99,7 @@ def _without_seconds(toleration: Object) -> Object:
     return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
 
-def _check_gates(new: list[Object], old: list[Object]) -> Iterator[Problem]:
+def _check_gates(new: list[Object], old: list[Object]) -> Iterator[FieldProblem]:
     known = {gate.get("name", "") for gate in old}
     for index, gate in enumerate(new):
         name = gate.get("name", "")
@@ -111,7 +111,7 @@ def _check_gates(new: list[Object], old: list[Object]) -> Iterator[Problem]:
 # ---- while gated ------------------------------------------------------------------------------------------
 
 
-def _check_gated(new: Object, old: Object, allowed: Object) -> Iterator[Problem]:
+def _check_gated(new: Object, old: Object, allowed: Object) -> Iterator[FieldProblem]:
     """The node selector and the required node affinity may only get narrower; preferences are free."""
     selector, before = new.get("nodeSelector", {}), old.get("nodeSelector", {})
     if any(selector.get(key) != value for key, value in before.items()):
@@ -139,7 +139,7 @@ def _node_affinity(spec: Object) -> Object:
     return found
 
 
-def _check_narrower(new: Object | None, old: Object) -> Iterator[Problem]:
+def _check_narrower(new: Object | None, old: Object) -> Iterator[FieldProblem]:
     field = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
     terms: list[Object] = (new or {}).get("nodeSelectorTerms", [])
     before: list[Object] = old.get("nodeSelectorTerms", [])

@@ -1,11 +1,11 @@
-"""What is wrong with a pod's spec, in pods and in the templates that carry one. It has its defaults by then."""
+"""Validation of a pod's spec after defaulting, in pods and in templates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from kubesim.api.field_errors import Problem, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required, unsupported
 from kubesim.api.metadata import check_annotations, check_label_key, check_labels
 from kubesim.kinds.pods import names
 from kubesim.kinds.pods.containers import check_containers
@@ -23,8 +23,8 @@ LONGEST_DEADLINE: Final = 2**31 - 1
 _DNS_LIMITS: Final = {"nameservers": 3, "searches": 32}
 
 
-def check_pod_spec(spec: Object, field: str = "spec") -> Iterator[Problem]:
-    """What is wrong with a pod's spec."""
+def check_pod_spec(spec: Object, field: str = "spec") -> Iterator[FieldProblem]:
+    """The problems of a pod's spec."""
     if "volumes" in spec:
         yield from check_volumes(spec["volumes"], f"{field}.volumes", account=bool(spec.get("serviceAccountName")))
     yield from check_containers(spec, field)
@@ -39,8 +39,8 @@ def check_pod_spec(spec: Object, field: str = "spec") -> Iterator[Problem]:
     yield from _check_limits(spec, field)
 
 
-def check_template(template: Object, field: str) -> Iterator[Problem]:
-    """What is wrong with a pod in another object. Its labels are named as if they stood beside its spec."""
+def check_template(template: Object, field: str) -> Iterator[FieldProblem]:
+    """The problems of a pod in another object. Its labels are named as if they stood beside its spec."""
     about = template.get("metadata") or {}
     yield from check_labels(about.get("labels") or {}, f"{field}.labels")
     yield from check_annotations(about.get("annotations") or {}, f"{field}.annotations")
@@ -49,7 +49,7 @@ def check_template(template: Object, field: str) -> Iterator[Problem]:
         yield forbidden(f"{field}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
-def _check_dns(spec: Object, field: str) -> Iterator[Problem]:
+def _check_dns(spec: Object, field: str) -> Iterator[FieldProblem]:
     found = spec.get("dnsConfig")
     where = f"{field}.dnsConfig"
     if spec["dnsPolicy"] == "None":
@@ -72,7 +72,7 @@ def _check_dns(spec: Object, field: str) -> Iterator[Problem]:
             yield required(f"{where}.options[{index}]", "must not be empty")
 
 
-def _check_names(spec: Object, field: str) -> Iterator[Problem]:
+def _check_names(spec: Object, field: str) -> Iterator[FieldProblem]:
     for name in ("nodeName", "serviceAccountName", "priorityClassName", "runtimeClassName"):
         if spec.get(name):
             yield from names.check_subdomain(spec[name], f"{field}.{name}")
@@ -93,7 +93,7 @@ def _check_names(spec: Object, field: str) -> Iterator[Problem]:
             yield from names.check_choice(system, f"{field}.os", SYSTEMS)
 
 
-def _check_limits(spec: Object, field: str) -> Iterator[Problem]:
+def _check_limits(spec: Object, field: str) -> Iterator[FieldProblem]:
     if "activeDeadlineSeconds" in spec and not 1 <= spec["activeDeadlineSeconds"] <= LONGEST_DEADLINE:
         yield invalid(
             f"{field}.activeDeadlineSeconds",

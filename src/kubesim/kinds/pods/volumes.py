@@ -1,11 +1,11 @@
-"""Volumes of a pod and where containers mount them."""
+"""Defaults and validation of volumes and volume mounts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from kubesim.api.field_errors import Fault, Problem, duplicate, forbidden, invalid, required
+from kubesim.api.field_errors import FieldErrorType, FieldProblem, duplicate, forbidden, invalid, required
 from kubesim.kinds.pods import env, names
 from kubesim.kinds.pods.resources import canonical_amount
 from kubesim.registry.registry import Object
@@ -67,8 +67,8 @@ def _downward_items(source: str, found: Object) -> Iterator[Object]:
 # ---- checks -----------------------------------------------------------------------------------------------
 
 
-def check_volumes(volumes: list[Object], field: str, *, account: bool) -> Iterator[Problem]:
-    """What is wrong with the volumes of a pod."""
+def check_volumes(volumes: list[Object], field: str, *, account: bool) -> Iterator[FieldProblem]:
+    """The problems of the volumes of a pod."""
     seen: set[str] = set()
     for index, volume in enumerate(volumes):
         where = f"{field}[{index}]"
@@ -96,22 +96,22 @@ def check_volumes(volumes: list[Object], field: str, *, account: bool) -> Iterat
         seen.add(name)
 
 
-def _check_empty_dir(source: Object, field: str) -> Iterator[Problem]:
+def _check_empty_dir(source: Object, field: str) -> Iterator[FieldProblem]:
     if str(source.get("sizeLimit", "")).startswith("-"):
         yield forbidden(f"{field}.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def _check_config_map(source: Object, field: str) -> Iterator[Problem]:
+def _check_config_map(source: Object, field: str) -> Iterator[FieldProblem]:
     yield from names.check_present(source, field, "name")
     yield from _check_keys(source, field)
 
 
-def _check_secret(source: Object, field: str) -> Iterator[Problem]:
+def _check_secret(source: Object, field: str) -> Iterator[FieldProblem]:
     yield from names.check_present(source, field, "secretName")
     yield from _check_keys(source, field)
 
 
-def _check_keys(source: Object, field: str) -> Iterator[Problem]:
+def _check_keys(source: Object, field: str) -> Iterator[FieldProblem]:
     yield from _check_mode(source.get("defaultMode"), f"{field}.defaultMode")
     for index, item in enumerate(source.get("items", ())):
         where = f"{field}.items[{index}]"
@@ -120,49 +120,49 @@ def _check_keys(source: Object, field: str) -> Iterator[Problem]:
         yield from _check_mode(item.get("mode"), f"{where}.mode")
 
 
-def _check_target(path: str, field: str) -> Iterator[Problem]:
+def _check_target(path: str, field: str) -> Iterator[FieldProblem]:
     faults = list(names.check_relative(path, field))
     yield from faults
     if not faults and path.startswith(".."):
         yield invalid(field, path, "must not start with '..'")
 
 
-def _check_mode(mode: int | None, field: str) -> Iterator[Problem]:
+def _check_mode(mode: int | None, field: str) -> Iterator[FieldProblem]:
     if mode is not None and not 0 <= mode <= LARGEST_MODE:
         yield invalid(field, mode, "must be a number between 0 and 0777 (octal), both inclusive")
 
 
-def _check_host_path(source: Object, field: str) -> Iterator[Problem]:
+def _check_host_path(source: Object, field: str) -> Iterator[FieldProblem]:
     yield from names.check_present(source, field, "path")
     yield from names.check_no_backsteps(source.get("path", ""), f"{field}.path")
     yield from names.check_choice(source.get("type", ""), f"{field}.type", HOST_PATHS)
 
 
-def _check_claim(source: Object, field: str) -> Iterator[Problem]:
+def _check_claim(source: Object, field: str) -> Iterator[FieldProblem]:
     yield from names.check_present(source, field, "claimName")
 
 
-def _check_nfs(source: Object, field: str) -> Iterator[Problem]:
+def _check_nfs(source: Object, field: str) -> Iterator[FieldProblem]:
     yield from names.check_present(source, field, "server", "path")
     if not source.get("path", "").startswith("/"):
         yield invalid(f"{field}.path", source.get("path", ""), "must be an absolute path")
 
 
-def _check_csi(source: Object, field: str) -> Iterator[Problem]:
+def _check_csi(source: Object, field: str) -> Iterator[FieldProblem]:
     yield from names.check_present(source, field, "driver")
 
 
-def _check_image(source: Object, field: str) -> Iterator[Problem]:
+def _check_image(source: Object, field: str) -> Iterator[FieldProblem]:
     yield from names.check_present(source, field, "reference")
     yield from names.check_choice(source.get("pullPolicy", "Always"), f"{field}.pullPolicy", PULL_POLICIES)
 
 
-def _check_ephemeral(source: Object, field: str) -> Iterator[Problem]:
+def _check_ephemeral(source: Object, field: str) -> Iterator[FieldProblem]:
     if not source.get("volumeClaimTemplate"):
         yield required(f"{field}.volumeClaimTemplate")
 
 
-def _check_downward(source: Object, field: str) -> Iterator[Problem]:
+def _check_downward(source: Object, field: str) -> Iterator[FieldProblem]:
     yield from _check_mode(source.get("defaultMode"), f"{field}.defaultMode")
     for item in source.get("items", ()):
         yield from names.check_present(item, field, "path")
@@ -178,7 +178,7 @@ def _check_downward(source: Object, field: str) -> Iterator[Problem]:
             yield required(field, "one of fieldRef and resourceFieldRef is required")
 
 
-def _check_projected(source: Object, field: str) -> Iterator[Problem]:
+def _check_projected(source: Object, field: str) -> Iterator[FieldProblem]:
     yield from _check_mode(source.get("defaultMode"), f"{field}.defaultMode")
     paths: set[str] = set()
     for index, projection in enumerate(source.get("sources", ())):
@@ -205,7 +205,7 @@ def _check_projected(source: Object, field: str) -> Iterator[Problem]:
             yield from names.check_present(token, field, "path")
 
 
-_CHECKS: Final[dict[str, Callable[[Any, str], Iterator[Problem]]]] = {
+_CHECKS: Final[dict[str, Callable[[Any, str], Iterator[FieldProblem]]]] = {
     "emptyDir": _check_empty_dir,
     "configMap": _check_config_map,
     "secret": _check_secret,
@@ -223,8 +223,8 @@ _CHECKS: Final[dict[str, Callable[[Any, str], Iterator[Problem]]]] = {
 # ---- mounts -----------------------------------------------------------------------------------------------
 
 
-def check_mounts(container: Object, field: str, volumes: dict[str, Object]) -> Iterator[Problem]:
-    """What is wrong with the volumes a container mounts, of those the pod has."""
+def check_mounts(container: Object, field: str, volumes: dict[str, Object]) -> Iterator[FieldProblem]:
+    """The problems of the volumes a container mounts, of those the pod has."""
     paths: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts", ())):
         where = f"{field}.volumeMounts[{index}]"
@@ -252,16 +252,16 @@ def check_mounts(container: Object, field: str, volumes: dict[str, Object]) -> I
             yield invalid(f"{where}.devicePath", device["devicePath"], detail)
 
 
-def _check_volume(mount: Object, where: str, volumes: dict[str, Object]) -> Iterator[Problem]:
+def _check_volume(mount: Object, where: str, volumes: dict[str, Object]) -> Iterator[FieldProblem]:
     name = mount.get("name", "")
     if not name:
         yield required(f"{where}.name")
     if name not in volumes:
-        yield Problem(f"{where}.name", Fault.NOT_FOUND, "", name)
+        yield FieldProblem(f"{where}.name", FieldErrorType.NOT_FOUND, "", name)
 
 
-def _check_mount(mount: Object, field: str, where: str, container: Object) -> Iterator[Problem]:
-    """The real server leaves the index out of some of these fields."""
+def _check_mount(mount: Object, field: str, where: str, container: Object) -> Iterator[FieldProblem]:
+    """kube-apiserver leaves the index out of some of these fields."""
     if mount.get("subPath"):
         yield from names.check_relative(mount["subPath"], f"{field}.subPath")
     if mount.get("subPathExpr"):

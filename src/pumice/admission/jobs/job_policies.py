@@ -41,11 +41,11 @@ def policies_name_one_cause(request: Request, world: ClusterView) -> Iterator[Re
         for i, policy in enumerate(policies):
             code = policy.get("exitCode")
             if _events(policy) and code is not None:
-                yield Refusal("has events and an exitCode; make two policies of it", f"{where}[{i}]")
+                yield Refusal("Forbidden: may not set both events and exitCode; use two policies", f"{where}[{i}]")
             elif not _events(policy) and code is None:
-                yield Refusal("has neither event nor exitCode; say when it applies", f"{where}[{i}]")
+                yield Refusal("Required value: set event, events or exitCode", f"{where}[{i}]")
             elif code == 0:
-                yield Refusal("0 is success; write another exit code", f"{where}[{i}].exitCode")
+                yield Refusal("Invalid value: 0: must be a nonzero exit code", f"{where}[{i}].exitCode")
 
 
 def policies_are_known(request: Request, world: ClusterView) -> Iterator[Refusal]:
@@ -55,11 +55,11 @@ def policies_are_known(request: Request, world: ClusterView) -> Iterator[Refusal
             for event in dict.fromkeys(_events(policy)):
                 if event not in EVENTS:
                     yield Refusal(
-                        f"{event[:70]!r} is no event of a policy; write one of {', '.join(EVENTS)}", f"{where}[{i}]"
+                        f"Unsupported value: {event[:70]!r}: supported values: {', '.join(EVENTS)}", f"{where}[{i}]"
                     )
             action = policy.get("action") or ""
             if action not in ACTIONS:
-                message = f"{action[:70]!r} is no action of a policy; write one of {', '.join(ACTIONS)}"
+                message = f"Unsupported value: {action[:70]!r}: supported values: {', '.join(ACTIONS)}"
                 yield Refusal(message, f"{where}[{i}].action")
 
 
@@ -71,10 +71,10 @@ def policies_differ(request: Request, world: ClusterView) -> Iterator[Refusal]:
             code = policy.get("exitCode")
             for cause in [*_events(policy), *([code] if code is not None else [])]:
                 if cause in seen:
-                    yield Refusal(f"{cause!r} has a policy already; keep one of them", f"{where}[{i}]")
+                    yield Refusal(f"Duplicate value: {cause!r}: another policy handles it already", f"{where}[{i}]")
                 seen.add(cause)
         if ANY in seen and sum(isinstance(cause, str) for cause in seen) > 1:
-            yield Refusal(f"'{ANY}' is any event, so there can be no policy for another beside it", where)
+            yield Refusal(f"Forbidden: '{ANY}' matches every event, so no other policy may name an event", where)
 
 
 def _lists(request: Request) -> Iterator[tuple[str, list[Object]]]:

@@ -24,7 +24,7 @@ def tasks_of(request: Request) -> list[Object]:
 def has_tasks(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """A job needs at least one task."""
     if not tasks_of(request):
-        yield Refusal("is empty; a job needs at least one task", TASKS)
+        yield Refusal("Required value: a job needs at least one task", TASKS)
 
 
 def tasks_have_own_names(request: Request, world: ClusterView) -> Iterator[Refusal]:
@@ -33,10 +33,13 @@ def tasks_have_own_names(request: Request, world: ClusterView) -> Iterator[Refus
     for i, task in enumerate(tasks_of(request)):
         name = str(task.get("name") or "")
         if not LABEL.fullmatch(name):
-            rule = "lower case letters, digits and '-', at most 63 of them, a letter or digit first and last"
-            yield Refusal(f"'{name[:70]}' is no name for a task; write {rule}", f"{TASKS}[{i}].name")
+            rule = (
+                "lower case letters, digits and '-', start and end with a letter or digit, and have at "
+                "most 63 characters"
+            )
+            yield Refusal(f"Invalid value: '{name[:70]}': must consist of {rule}", f"{TASKS}[{i}].name")
         elif name in seen:
-            yield Refusal(f"'{name}' is the name of task {seen[name]} already; rename one", f"{TASKS}[{i}].name")
+            yield Refusal(f"Duplicate value: '{name}': already the name of task {seen[name]}", f"{TASKS}[{i}].name")
         seen.setdefault(name, i)
 
 
@@ -49,7 +52,7 @@ def numbers_are_not_negative(request: Request, world: ClusterView) -> Iterator[R
         counts |= {f"{TASKS}[{i}].{name}": (task.get(name), 0) for name in ("replicas", "minAvailable", "maxRetry")}
     for field, (number, least) in counts.items():
         if number is not None and number < least:
-            yield Refusal(f"{number} given; write {least} or more", field)
+            yield Refusal(f"Invalid value: {number}: must be greater than or equal to {least}", field)
 
 
 def minimum_of_task_within_replicas(request: Request, world: ClusterView) -> Iterator[Refusal]:
@@ -57,7 +60,7 @@ def minimum_of_task_within_replicas(request: Request, world: ClusterView) -> Ite
     for i, task in enumerate(tasks_of(request)):
         replicas = task.get("replicas") or 0
         if least_of(task) > replicas:
-            message = f"{least_of(task)} is more than the {replicas} replicas of the task"
+            message = f"Invalid value: {least_of(task)}: must be less than or equal to the task's replicas ({replicas})"
             yield Refusal(message, f"{TASKS}[{i}].minAvailable")
 
 
@@ -67,7 +70,10 @@ def minimums_within_total(request: Request, world: ClusterView) -> Iterator[Refu
     for name in ("minAvailable", "minSuccess"):
         number = spec_of(request.object).get(name) or 0
         if number > total and tasks_of(request):
-            yield Refusal(f"{number} is more than the {total} replicas of all tasks together", f"spec.{name}")
+            yield Refusal(
+                f"Invalid value: {number}: must be less than or equal to the replicas of all tasks ({total})",
+                f"spec.{name}",
+            )
 
 
 def tasks_have_pods(request: Request, world: ClusterView) -> Iterator[Refusal]:
@@ -76,7 +82,7 @@ def tasks_have_pods(request: Request, world: ClusterView) -> Iterator[Refusal]:
         where = f"{TASKS}[{i}].template.spec"
         pod = (task.get("template") or {}).get("spec") or {}
         if not pod.get("containers"):
-            yield Refusal("is missing, but needed: what the pods run", f"{where}.containers")
+            yield Refusal("Required value: a pod needs at least one container", f"{where}.containers")
             continue
         try:
             template_request(pod, Registry(), where)
@@ -89,7 +95,10 @@ def pods_can_be_named(request: Request, world: ClusterView) -> Iterator[Refusal]
     for i, task in enumerate(tasks_of(request)):
         pod = f"{request.name or 'generated'}-{task.get('name')}-{max((task.get('replicas') or 0) - 1, 0)}"
         if len(pod) > 253 or not SUBDOMAIN.fullmatch(pod):
-            message = f"its pods would be called {pod[:70]!r}; use a shorter or plainer name for the job or the task"
+            message = (
+                f"Invalid value: pods would be named {pod[:70]!r}, which is not a valid name; use a shorter "
+                "or simpler name for the job or the task"
+            )
             yield Refusal(message, f"{TASKS}[{i}].name")
 
 
@@ -100,9 +109,9 @@ def dependencies_are_tasks(request: Request, world: ClusterView) -> Iterator[Ref
         for j, name in enumerate(_waits_for(task)):
             where = f"{TASKS}[{i}].dependsOn.name[{j}]"
             if name not in names:
-                yield Refusal(f"there is no task '{name[:70]}' in this job", where)
+                yield Refusal(f"Not found: '{name[:70]}': the job has no such task", where)
             elif name == task.get("name"):
-                yield Refusal(f"task '{name}' would wait for itself", where)
+                yield Refusal(f"Invalid value: '{name}': a task may not depend on itself", where)
 
 
 def dependencies_end(request: Request, world: ClusterView) -> Iterator[Refusal]:
@@ -114,7 +123,7 @@ def dependencies_end(request: Request, world: ClusterView) -> Iterator[Refusal]:
             del left[name]
     circle = [name for name in left if name not in waits[name]]  # a self-dependency is reported already
     if circle:
-        yield Refusal(f"tasks wait for each other, so none can start: {', '.join(sorted(circle))}", TASKS)
+        yield Refusal(f"Invalid value: tasks depend on each other in a cycle: {', '.join(sorted(circle))}", TASKS)
 
 
 def _waits_for(task: Object) -> list[str]:
@@ -130,9 +139,15 @@ def partitions_add_up(request: Request, world: ClusterView) -> Iterator[Refusal]
         where, replicas = f"{TASKS}[{i}].partitionPolicy", task.get("replicas") or 0
         total, size, least = (policy.get(name) or 0 for name in ("totalPartitions", "partitionSize", "minPartitions"))
         if total * size != replicas:
-            yield Refusal(f"{total} partitions of {size} pods are not the {replicas} replicas of the task", where)
+            yield Refusal(
+                f"Invalid value: {total} partitions of {size} pods: must add up to the task's replicas ({replicas})",
+                where,
+            )
         if least > total:
-            yield Refusal(f"{least} is more than the {total} partitions there are", f"{where}.minPartitions")
+            yield Refusal(
+                f"Invalid value: {least}: must be less than or equal to totalPartitions ({total})",
+                f"{where}.minPartitions",
+            )
 
 
 def volumes_have_own_places(request: Request, world: ClusterView) -> Iterator[Refusal]:
@@ -141,14 +156,14 @@ def volumes_have_own_places(request: Request, world: ClusterView) -> Iterator[Re
     for i, volume in enumerate(spec_of(request.object).get("volumes") or ()):
         path = volume.get("mountPath") or ""
         if not path:
-            yield Refusal("is empty; write where the pods find the volume", f"spec.volumes[{i}].mountPath")
+            yield Refusal("Required value: the path at which the pods mount the volume", f"spec.volumes[{i}].mountPath")
         elif path in seen:
-            yield Refusal(f"{path[:70]!r} is used by another volume already", f"spec.volumes[{i}].mountPath")
+            yield Refusal(
+                f"Duplicate value: {path[:70]!r}: another volume has this mountPath", f"spec.volumes[{i}].mountPath"
+            )
         seen.add(path)
         if not volume.get("volumeClaimName") and volume.get("volumeClaim") is None:
-            yield Refusal(
-                "names no claim and describes none; write volumeClaimName or volumeClaim", f"spec.volumes[{i}]"
-            )
+            yield Refusal("Required value: set volumeClaimName or volumeClaim", f"spec.volumes[{i}]")
 
 
 RULES = (

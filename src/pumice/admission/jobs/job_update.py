@@ -19,7 +19,7 @@ def rest_stays(request: Request, world: ClusterView) -> Iterator[Refusal]:
     changed = sorted(name for name in new.keys() | old.keys() if new.get(name) != old.get(name))
     if changed:
         may = ", ".join([*sorted(OF_JOB), *(f"tasks[*].{name}" for name in sorted(OF_TASK))])
-        yield Refusal(f"{', '.join(changed)} may not change once the job is there; only {may} may", "spec")
+        yield Refusal(f"Forbidden: {', '.join(changed)} may not change after creation; only {may} may", "spec")
 
 
 def _fixed(job: Object) -> Object:

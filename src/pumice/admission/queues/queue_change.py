@@ -79,7 +79,7 @@ def queue_change(request: Request, world: ClusterView) -> QueueChange | list[Ref
 def too_deep(path: str, levels: int, most: int) -> str:
     """The message about a queue that would be too deep below root."""
     shown = path if len(path) <= PATH_SHOWN else f"{path[:PATH_SHOWN]}..."
-    return f"{shown!r} is {levels} levels below root; {most} are allowed"
+    return f"Too deep: {shown!r} is {levels} levels below root; at most {most} are allowed"
 
 
 def _moves(queue: Queue, old: Queue) -> bool:

@@ -47,11 +47,9 @@ def root_and_default_stay(request: Request, world: ClusterView) -> Iterator[Refu
     if request.name == ROOT:
         yield Refusal("queue 'root' stands for the cluster and cannot be deleted")
     if request.name == DEFAULT_QUEUE:
-        yield Refusal("queue 'default' cannot be deleted; close it if it is to take no jobs")
+        yield Refusal("queue 'default' cannot be deleted; close it to stop new jobs")
     elif request.name != ROOT and DEFAULT_QUEUE in world.tree.below(request.name):
-        yield Refusal(
-            f"queue 'default' cannot be deleted, and it is below '{request.name}'; give it another parent first"
-        )
+        yield Refusal(f"queue 'default' is below '{request.name}' and cannot be deleted; give it another parent first")
 
 
 def protected_queues_stay(request: Request, world: ClusterView) -> Iterator[Refusal]:
@@ -62,8 +60,9 @@ def protected_queues_stay(request: Request, world: ClusterView) -> Iterator[Refu
         gone = [f"queue {name}" for name in found.queues] + found.jobs
         more = f" and {len(gone) - LISTED} more" if len(gone) > LISTED else ""
         yield Refusal(
-            f"{keepers} {'is' if len(found.protected) == 1 else 'are'} protected (annotation {PROTECTED}), so nothing "
-            f"was deleted; this would have gone: {', '.join(gone[:LISTED])}{more}"
+            f"{keepers} {'is' if len(found.protected) == 1 else 'are'} protected (annotation "
+            f"{PROTECTED}), so nothing was deleted; this would have gone: "
+            f"{', '.join(gone[:LISTED])}{more}"
         )
 
 

@@ -22,9 +22,9 @@ NAMES_SHOWN = 5
 def root_has_no_place(change: QueueChange) -> Iterator[Refusal]:
     """Root stands for the cluster, so it has no parent."""
     if change.name == ROOT and change.queue.parent is not None:
-        yield Refusal("'root' stands for the cluster and has no parent; leave it out", PARENT)
+        yield Refusal("Forbidden: queue 'root' stands for the cluster and has no parent; remove the field", PARENT)
     if change.name == ROOT and change.queue.path is not None:
-        yield Refusal("'root' stands for the cluster and has no path; leave it out", PATH)
+        yield Refusal("Forbidden: queue 'root' stands for the cluster and has no path; remove the annotation", PATH)
 
 
 def root_says_what_counts(change: QueueChange) -> Iterator[Refusal]:
@@ -37,7 +37,9 @@ def root_says_what_counts(change: QueueChange) -> Iterator[Refusal]:
 def not_its_own_parent(change: QueueChange) -> Iterator[Refusal]:
     """A queue is not its own parent."""
     if change.queue.parent == change.name != ROOT:
-        yield Refusal(f"queue '{change.name}' is its own parent; write another, or 'root'", PARENT)
+        yield Refusal(
+            f"Invalid value: '{change.name}': a queue may not be its own parent; use another queue, or 'root'", PARENT
+        )
 
 
 def has_a_place(change: QueueChange) -> Iterator[Refusal]:
@@ -61,7 +63,10 @@ def not_below_a_leaving_queue(change: QueueChange) -> Iterator[Refusal]:
     """A terminating queue gets no new children."""
     for queue in change.after.above(change.name):
         if change.world.is_leaving(queue.name) and _moved(change):
-            yield Refusal(f"queue '{queue.name}' is being deleted; wait until it is gone, or use another", PARENT)
+            yield Refusal(
+                f"Forbidden: queue '{queue.name}' is being deleted; wait until it is gone, or use another parent",
+                PARENT,
+            )
 
 
 def not_below_jobs(change: QueueChange) -> Iterator[Refusal]:
@@ -71,9 +76,21 @@ def not_below_jobs(change: QueueChange) -> Iterator[Refusal]:
         where = "spec.hierarchy" if name not in above else PATH if change.queue.path else PARENT
         jobs = change.world.unfinished(name)
         if jobs:
-            yield Refusal(f"queue '{name}' has jobs ({some(jobs)}), so it takes no queues below it", where)
+            yield Refusal(
+                (
+                    f"Forbidden: queue '{name}' has unfinished jobs ({some(jobs)}), and only leaf queues "
+                    "may have jobs; wait until they finish, or use another parent"
+                ),
+                where,
+            )
         elif pods := _pods(change, name):
-            yield Refusal(f"queue '{name}' has {pods} running, so it takes no queues below it", where)
+            yield Refusal(
+                (
+                    f"Forbidden: queue '{name}' has {pods} running, and only leaf queues may have jobs; "
+                    "wait until they finish, or use another parent"
+                ),
+                where,
+            )
 
 
 def stays_while_it_has_jobs(change: QueueChange) -> Iterator[Refusal]:
@@ -84,7 +101,10 @@ def stays_while_it_has_jobs(change: QueueChange) -> Iterator[Refusal]:
         jobs = change.world.unfinished(name)
         if jobs:
             where = PARENT if change.old and change.queue.parent != change.old.parent else PATH
-            message = f"queue '{name}' has jobs ({some(jobs)}); move it when they are done, or close it and wait"
+            message = (
+                f"Forbidden: queue '{name}' has unfinished jobs ({some(jobs)}) and cannot move; wait until "
+                "they finish, or close the queue first"
+            )
             yield Refusal(message, where)
 
 
@@ -94,16 +114,22 @@ def hierarchies_agree(change: QueueChange) -> Iterator[Refusal]:
     for name, parent in own.items():
         there = change.before.queues.get(name)
         if there is not None and (there.path is not None or (there.parent or ROOT) != parent):
-            stands = there.path or f"below '{there.parent or ROOT}'"
+            stands = there.path or f"a child of '{there.parent or ROOT}'"
             yield Refusal(
-                f"'{name}' would stand below '{parent}', but there is a queue '{name}' {stands}; rename one",
+                (
+                    f"Invalid value: '{name}': would be a child of '{parent}', but queue '{name}' exists "
+                    f"already as {stands}; rename one of them"
+                ),
                 "spec.hierarchy",
             )
     if _moved(change) or own:
         parents = {change.name: change.queue.parent or ROOT} | own
         for name, parent, owner in named_parents(change.before.queues.values()):
             if name in parents and parents[name] != parent and owner != change.name:
-                message = f"the hierarchy of '{owner}' has '{name}' below '{parent}'; take it out there first"
+                message = (
+                    f"Forbidden: the hierarchy of queue '{owner}' names '{name}' as a child of '{parent}'; "
+                    "remove that entry first"
+                )
                 yield Refusal(message, PARENT if name == change.name else "spec.hierarchy")
 
 
@@ -111,7 +137,10 @@ def hierarchy_names(change: QueueChange) -> Iterator[Refusal]:
     """Every entry of a hierarchy becomes an object, so its name must be valid."""
     for queue in change.touched[1:]:
         if not SUBDOMAIN.fullmatch(queue.name) or len(queue.name) > 253:
-            message = f"'{queue.name[:60]}' is no name for a queue; write lower case letters, digits, '-' or '.'"
+            message = (
+                f"Invalid value: '{queue.name[:60]}': a queue name must consist of lower case letters, "
+                "digits, '-' or '.'"
+            )
             yield Refusal(message, "spec.hierarchy")
 
 

@@ -64,7 +64,7 @@ class CaBundlePublisher:
         self._shown: Certificate | None = None
         self._wanted: Certificate | None = None
         self._since = 0.0  # when the wanted authorities were first found in all configurations
-        self.last_error = "there is no certificate yet"
+        self.last_error = "no certificate yet"
         """The last error; empty if there is none."""
 
     async def run(self) -> None:
@@ -75,7 +75,7 @@ class CaBundlePublisher:
                 self.last_error = ""
             except (ApiError, UnreachableError, OSError) as error:
                 if self.last_error != str(error):
-                    log.warning("certificates: %s", error)
+                    log.warning('Failed to maintain the certificate or the webhook configurations: error="%s"', error)
                 self.last_error = str(error)
             await asyncio.sleep(min(SOON, self._every) if self.last_error else self._every)
 
@@ -113,7 +113,9 @@ class CaBundlePublisher:
             return True
         patch = {"webhooks": [{"name": name, "clientConfig": {"caBundle": bundle}} for name in wanting]}
         await self._api.patch(resource, self._configuration, patch, how=Patch.STRATEGIC)
-        log.info("%s %s trusts us from now on", resource.kind, self._configuration)
+        log.info(
+            "Updated the CA bundle of the webhook configuration: kind=%s name=%s", resource.kind, self._configuration
+        )
         return False
 
 

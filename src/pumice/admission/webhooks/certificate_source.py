@@ -30,6 +30,8 @@ AUTHORITIES, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
 EARLY = timedelta(days=30)
 """How long before its expiry a certificate is renewed."""
 TRIES = 5
+COMMON_NAME = "pumice"
+"""The subject of certificates; issuers are named after it."""
 
 
 class CertificateSource(Protocol):
@@ -66,7 +68,9 @@ class SecretCertificate:
             except ApiError as error:
                 if not (error.already_exists or error.conflict):
                     raise
-        raise ApiError(409, "Conflict", f"secret {self.namespace}/{self.name} changes all the time")
+        raise ApiError(
+            409, "Conflict", f"secret {self.namespace}/{self.name} keeps changing; cannot store the certificate"
+        )
 
     async def _attempt(self) -> Certificate:
         try:
@@ -78,19 +82,21 @@ class SecretCertificate:
             about = {"name": self.name, "namespace": self.namespace}
             new = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": about}
             await self.api.create(SECRETS, {**new, "data": _encoded(made)}, self.namespace)
-            log.warning("made a certificate for %s", ", ".join(self.hosts))
+            log.warning("Created the serving certificate: hosts=%s", ", ".join(self.hosts))
             return made
         found = _decoded(secret.get("data") or {})
         if serves(found, self.hosts, self.now(), self.early):
             return found
         made = self._another(found)
         await self.api.update(SECRETS, {**secret, "data": {**(secret.get("data") or {}), **_encoded(made)}})
-        log.warning("renewed the certificate for %s", ", ".join(self.hosts))
+        log.warning("Renewed the serving certificate: hosts=%s", ", ".join(self.hosts))
         return made
 
     def _another(self, old: Certificate | None) -> Certificate:
         now = self.now()
-        return renewed(old, self.hosts, now, self.valid) if old else issue(self.hosts, now, self.valid)
+        if old:
+            return renewed(old, self.hosts, now, self.valid, common_name=COMMON_NAME)
+        return issue(self.hosts, now, self.valid, common_name=COMMON_NAME)
 
 
 @dataclass(frozen=True, slots=True)

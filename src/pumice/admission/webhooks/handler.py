@@ -49,7 +49,12 @@ class ClusterImpersonationCheck:
         try:
             found = await self._api.create(ACCESS_REVIEWS, review)
         except (ApiError, UnreachableError) as error:
-            log.warning("whether %r may act as %r could not be asked, so it may not: %s", caller.username, user, error)
+            log.warning(
+                'SubjectAccessReview failed, denying impersonation: user=%r impersonated=%r error="%s"',
+                caller.username,
+                user,
+                error,
+            )
             return False
         return bool((found.get("status") or {}).get("allowed"))
 
@@ -72,7 +77,9 @@ class AdmissionHandler:
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             # The API server validates the schema only after this, and its error message is better.
-            log.warning("nothing is filled into a %s: %r", request.resource, error)
+            log.warning(
+                'Failed to set defaults, leaving the object unchanged: resource=%s error="%r"', request.resource, error
+            )
             return NOTHING
 
     async def _filled(self, request: Request, caller: User) -> Object:

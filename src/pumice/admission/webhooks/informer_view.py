@@ -19,7 +19,7 @@ from pumice.kube.resources import JOBS, NAMESPACES, NODES, POD_GROUPS, QUEUES, D
 from pumice.kube.watch.change_queue import Change, ChangeQueue
 from pumice.kube.watch.informer import Informer
 
-PATIENCE = 10.0
+OBSERVE_TIMEOUT = 10.0
 """Seconds within which an informer must show an admitted object."""
 
 _RESOURCES = (QUEUES, POD_GROUPS, JOBS, NODES, NAMESPACES)
@@ -75,7 +75,7 @@ class InformerView:
         if resource in FOLLOWED and key[2] and not self._knows(key):
             self.view.note(*key, new)
             self._ahead.pop(key, None)
-            self._ahead[key] = self._clock() + PATIENCE
+            self._ahead[key] = self._clock() + OBSERVE_TIMEOUT
 
     def _knows(self, key: Key) -> bool:
         """Whether an informer shows an object of that name."""

@@ -87,7 +87,7 @@ def read(body: bytes) -> ReviewRequest:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ReviewError(f"not an {KIND}: {error}") from None
     if (review.api_version, review.kind) != (API_VERSION, KIND):
-        raise ReviewError(f"{review.api_version} {review.kind} given, but {API_VERSION} {KIND} is needed")
+        raise ReviewError(f"expected {API_VERSION} {KIND}, got {review.api_version} {review.kind}")
     return review.request
 
 

@@ -90,7 +90,7 @@ class Webhooks:
         """Why it cannot serve; empty if it can."""
         if not self.view.complete.is_set():
             waiting = [one.resource.name for one in self.view.informers if not one.synced.is_set()]
-            return f"not listed yet: {', '.join(waiting) or 'being read'}"
+            return f"waiting for the initial list of: {', '.join(waiting) or 'all resources'}"
         return "" if self.url else self.ca_bundle.last_error
 
     async def run(self) -> None:
@@ -142,7 +142,7 @@ class Webhooks:
             except ReviewError as error:
                 return web.Response(status=400, text=f"{error}\n")
             except TimeoutError:
-                late = web.Response(status=408, text=f"a review must arrive within {READING:g} s\n")
+                late = web.Response(status=408, text=f"the request body must arrive within {READING:g} s\n")
                 late.force_close()
                 return late
             resource, operation = asked.resource.resource, asked.operation
@@ -152,9 +152,9 @@ class Webhooks:
             try:
                 answer = await judge(asked)
             except Exception as error:  # whatever it is: it must not end the server, and must not count as allowed
-                log.exception("%s of a %s was not judged", operation, resource)
+                log.exception("Admission review failed: operation=%s resource=%s", operation, resource)
                 self.answers[resource, operation, "failed"] += 1
-                return web.Response(status=500, text=f"a rule has failed: {error!r}\n")
+                return web.Response(status=500, text=f"internal error in an admission rule: {error!r}\n")
             outcome = "refused" if answer.refusals else "filled" if answer.patch else "allowed"
             self.answers[resource, operation, outcome] += 1
             return web.Response(body=write(asked, answer), content_type="application/json")

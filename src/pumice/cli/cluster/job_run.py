@@ -7,39 +7,39 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from pumice.cli.cluster.amounts import read_amounts
-from pumice.cli.cluster.command import CannotBeMeant, Cluster, ClusterCommand, on_cluster
-from pumice.cli.cluster.completion import priority_classes, queue_names
-from pumice.cli.cluster.job_views import USER, queue_of
-from pumice.cli.cluster.views import object_name, whole_document
+from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, InvalidInput, on_cluster
+from pumice.cli.cluster.job_table import USER_ANNOTATION, queue_of
+from pumice.cli.cluster.name_completion import priority_class_names, queue_names
+from pumice.cli.cluster.object_printer import full_object, object_name
+from pumice.cli.cluster.resource_quantities import parse_quantities
 from pumice.cli.terminal import echo, echo_values
 
 if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Document
 
-IMAGE = "busybox"
-REQUESTS = "cpu=1,memory=100Mi"
-TASK = "main"
+DEFAULT_IMAGE = "busybox"
+DEFAULT_REQUESTS = "cpu=1,memory=100Mi"
+TASK_NAME = "main"
 RUN_SECONDS = "pumice.dev/run-seconds"
-FAIL = "pumice.dev/fail"
-ROUTED = "pumice.dev/routed"
+FAIL_CODE = "pumice.dev/fail"
+ROUTING_REASON = "pumice.dev/routed"
 
 
 class RunCommand(ClusterCommand):
-    """A command after which another may stand, behind two dashes."""
+    """A command that accepts another command line after ``--``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep what stands behind the dashes: it is not ours to read."""
+        """Keep the arguments after ``--`` unparsed."""
         here = args.index("--") if "--" in args else len(args)
         ctx.meta[__name__] = args[here + 1 :]
         return super().parse_args(ctx, args[:here])
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Say that it may stand there."""
+        """Add ``[-- COMMAND ...]`` to the usage."""
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND ...]"]
 
 
-def read_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str]) -> dict[str, str]:
+def parse_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str]) -> dict[str, str]:
     """``KEY=VALUE``, several times."""
     found = {}
     for text in values:
@@ -66,15 +66,15 @@ def read_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str]
     """,
 )
 @click.argument("name", metavar="[NAME]", default="")
-@click.option("-N", "--name", "other", default="", help="The job, as Volcano's commands have it; the same as NAME.")
+@click.option("-N", "--name", "other", default="", help="Name of the job, as in Volcano's commands; same as NAME.")
 @click.option(
     "-q",
     "--queue",
     default="",
     shell_complete=queue_names,
-    help="A leaf; from a parent, or none, the job goes to the leaf that is used least.",
+    help="Leaf queue; for a parent queue, or without this option, the least used leaf is chosen.",
 )
-@click.option("-r", "--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="How many pods.")
+@click.option("-r", "--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="Number of pods.")
 @click.option(
     "-m",
     "--min",
@@ -82,41 +82,65 @@ def read_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str]
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="So many start together, or none does.",
+    help="Minimum number of pods that start together (gang).",
 )
-@click.option("-i", "--image", default=IMAGE, show_default=True, help="What runs in them.")
+@click.option("-i", "--image", default=DEFAULT_IMAGE, show_default=True, help="Container image.")
 @click.option(
     "-R",
     "--requests",
     metavar="RESOURCES",
-    default=REQUESTS,
+    default=DEFAULT_REQUESTS,
     show_default=True,
-    callback=read_amounts,
-    help="What each of them asks for.",
+    callback=parse_quantities,
+    help="Resource requests of each pod.",
 )
-@click.option("-L", "--limits", metavar="RESOURCES", callback=read_amounts, help="The most that each of them may use.")
-@click.option("-p", "--priority", default="", metavar="CLASS", shell_complete=priority_classes, help="A PriorityClass.")
-@click.option("-S", "--scheduler", default="", help="Who places the pods. [default: the cluster's choice]")
+@click.option("-L", "--limits", metavar="RESOURCES", callback=parse_quantities, help="Resource limits of each pod.")
 @click.option(
-    "--run-seconds", type=click.FloatRange(min=0), help="How long they run on simulated nodes. [default: for ever]"
+    "-p",
+    "--priority",
+    default="",
+    metavar="CLASS",
+    shell_complete=priority_class_names,
+    help="PriorityClass of the job.",
 )
+@click.option("-S", "--scheduler", default="", help="schedulerName of the pods. [default: set by the cluster]")
 @click.option(
-    "--fail", type=click.IntRange(1, 255), metavar="CODE", help="With which exit code they fail on simulated nodes."
-)
-@click.option(
-    "--max-retry", type=click.IntRange(min=0), help="How often it runs at most, if a policy restarts it. [default: 3]"
-)
-@click.option("--ttl", type=click.IntRange(min=0), metavar="SECONDS", help="Delete it so long after its end.")
-@click.option("--user", default="", help="Whose it is, for who may act for others. [default: you]")
-@click.option("--env", metavar="KEY=VALUE", multiple=True, callback=read_pairs, help="A variable of the containers.")
-@click.option(
-    "--label", metavar="KEY=VALUE", multiple=True, callback=read_pairs, help="A label of the job and its pods."
+    "--run-seconds", type=click.FloatRange(min=0), help="Run time of the pods on simulated nodes. [default: unlimited]"
 )
 @click.option(
-    "-f", "--filename", type=click.File(encoding="utf-8"), help="Jobs from a YAML file instead; - reads standard input."
+    "--fail", type=click.IntRange(1, 255), metavar="CODE", help="Exit code with which the pods fail on simulated nodes."
 )
-@click.option("--dry-run", is_flag=True, help="Print it, and submit nothing.")
-@click.option("-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="How to print what was made.")
+@click.option(
+    "--max-retry", type=click.IntRange(min=0), help="Maximum number of runs, if policies restart the job. [default: 3]"
+)
+@click.option(
+    "--ttl", type=click.IntRange(min=0), metavar="SECONDS", help="Delete the job this long after it finished."
+)
+@click.option("--user", default="", help="User of the job, if you may act for others. [default: you]")
+@click.option(
+    "--env",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=parse_pairs,
+    help="Environment variable of the containers; may be repeated.",
+)
+@click.option(
+    "--label",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=parse_pairs,
+    help="Label of the job and its pods; may be repeated.",
+)
+@click.option(
+    "-f",
+    "--filename",
+    type=click.File(encoding="utf-8"),
+    help="Submit the jobs in a YAML file instead; - reads standard input.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the job without submitting it.")
+@click.option(
+    "-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="Output format of the created object."
+)
 @on_cluster(namespaced=True)
 def run(
     cluster: Cluster,
@@ -127,20 +151,20 @@ def run(
     output: str | None,
     **given: Any,
 ) -> None:
-    """Submit a job of equal pods.
+    """Submit a job of identical pods.
 
-    What stands behind -- is the command of their containers.
+    Arguments after -- are the command of the containers.
     """
     ctx = click.get_current_context()
     if name and other and name != other:
-        raise click.UsageError(f"two names are given, {name} and {other}; a command for the pods stands behind --")
+        raise click.UsageError(f"two names given: {name} and {other}; put a command for the pods after --")
     if filename is not None:
-        _only_a_file(ctx)
-        jobs = _read(filename, cluster.asked)
+        _reject_other_options(ctx)
+        jobs = _read_jobs(filename, cluster.requested_namespace)
     elif not (name or other):
-        raise click.UsageError("what is it called? Give its NAME, or a file with -f")
+        raise click.UsageError("a NAME, or a file with -f, is required")
     else:
-        jobs = [manifest(name or other, command=ctx.meta.get(__name__, ()), **given)]
+        jobs = [job_manifest(name or other, command=ctx.meta.get(__name__, ()), **given)]
     if dry_run:
         for i, job in enumerate(jobs):
             if i and output != "json":
@@ -148,28 +172,32 @@ def run(
             echo_values(job, "json" if output == "json" else "yaml")
         return
     for job in jobs:
-        _submit(cluster, job, output)
+        _submit_job(cluster, job, output)
 
 
-def manifest(name: str, *, command: Sequence[str] = (), **given: Any) -> Document:
-    """The Job that the options describe. What they do not say is left to the cluster."""
+def job_manifest(name: str, *, command: Sequence[str] = (), **given: Any) -> Document:
+    """The Job that the options describe. Fields without an option are left to the defaults of the cluster."""
     from pumice.kube.resources import JOBS
 
     limits = {resource: amount for resource, amount in given["requests"].items() if "/" in resource} | given["limits"]
     container: dict[str, Any] = {
-        "name": TASK,
+        "name": TASK_NAME,
         "image": given["image"],
         "command": list(command),
         "env": [{"name": key, "value": value} for key, value in given["env"].items()],
         # Of devices and the like a limit is required, and must equal the request.
-        "resources": _said({"requests": given["requests"], "limits": limits}),
+        "resources": _without_empty({"requests": given["requests"], "limits": limits}),
     }
-    annotations = {RUN_SECONDS: _text(given["run_seconds"]), FAIL: _text(given["fail"])}
+    annotations = {RUN_SECONDS: _number_text(given["run_seconds"]), FAIL_CODE: _number_text(given["fail"])}
     pod = {
-        "metadata": _said({"labels": given["label"], "annotations": _said(annotations)}),
-        "spec": {"restartPolicy": "Never", "containers": [_said(container)]},
+        "metadata": _without_empty({"labels": given["label"], "annotations": _without_empty(annotations)}),
+        "spec": {"restartPolicy": "Never", "containers": [_without_empty(container)]},
     }
-    about = {"name": name, "labels": dict(given["label"]), "annotations": _said({USER: given["user"]})}
+    about = {
+        "name": name,
+        "labels": dict(given["label"]),
+        "annotations": _without_empty({USER_ANNOTATION: given["user"]}),
+    }
     spec = {
         "queue": given["queue"],
         "minAvailable": given["least"],
@@ -177,37 +205,40 @@ def manifest(name: str, *, command: Sequence[str] = (), **given: Any) -> Documen
         "schedulerName": given["scheduler"],
         "maxRetry": given["max_retry"],
         "ttlSecondsAfterFinished": given["ttl"],
-        "tasks": [{"name": TASK, "replicas": given["replicas"], "template": _said(pod)}],
+        "tasks": [{"name": TASK_NAME, "replicas": given["replicas"], "template": _without_empty(pod)}],
     }
     if given["least"] > given["replicas"]:
-        raise click.UsageError(
-            f"--min {given['least']} pods can never start together: there are --replicas {given['replicas']}"
-        )
-    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": _said(about), "spec": _said(spec)}
+        raise click.UsageError(f"--min {given['least']} must not be greater than --replicas {given['replicas']}")
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": _without_empty(about),
+        "spec": _without_empty(spec),
+    }
 
 
-def _said(fields: dict[str, Any]) -> dict[str, Any]:
-    """Without the fields that say nothing. A 0 says something."""
+def _without_empty(fields: dict[str, Any]) -> dict[str, Any]:
+    """Remove empty fields; 0 is kept."""
     return {name: value for name, value in fields.items() if value not in ("", None, {}, [])}
 
 
-def _text(number: float | None) -> str:
+def _number_text(number: float | None) -> str:
     return "" if number is None else f"{number:g}" if number < 1e6 else f"{number:.0f}"
 
 
-def _only_a_file(ctx: click.Context) -> None:
-    """A file says everything itself; options beside it would be ignored, and somebody would wonder."""
+def _reject_other_options(ctx: click.Context) -> None:
+    """Reject options that a file makes useless, instead of ignoring them."""
     beside = {"filename", "dry_run", "output", "kubeconfig", "context", "namespace"}
     for param in ctx.command.params:
         typed = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
         if typed and param.name not in beside:
-            raise click.UsageError(f"{max(param.opts, key=len)} has no meaning beside --filename, which says it all")
+            raise click.UsageError(f"{max(param.opts, key=len)} cannot be combined with --filename")
     if ctx.meta.get(__name__):
-        raise click.UsageError("a command has no meaning beside --filename, which says it all")
+        raise click.UsageError("a command cannot be combined with --filename")
 
 
-def _read(file: IO[str], namespace: str) -> list[Document]:
-    """The jobs of a file, which may be a stream, or hold lists; none of another namespace, if one was asked for."""
+def _read_jobs(file: IO[str], namespace: str) -> list[Document]:
+    """The jobs in a file, which may be a YAML stream or contain lists; all in ``namespace`` if it is set."""
     import yaml
 
     from pumice.kube.resources import JOBS
@@ -215,7 +246,7 @@ def _read(file: IO[str], namespace: str) -> list[Document]:
     try:
         documents = [document for document in yaml.safe_load_all(file) if document is not None]
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise CannotBeMeant(f"{file.name}: is not YAML: {' '.join(str(error).split())}") from None
+        raise InvalidInput(f"{file.name}: invalid YAML: {' '.join(str(error).split())}") from None
     jobs = []
     for document in documents:
         listed = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else None
@@ -224,32 +255,32 @@ def _read(file: IO[str], namespace: str) -> list[Document]:
         what = (job.get("apiVersion"), job.get("kind")) if isinstance(job, dict) else (None, None)
         if what != (JOBS.api_version, JOBS.kind):
             found = " ".join(str(part) for part in what if part) or "no object"
-            raise CannotBeMeant(
-                f"{file.name}: document {i + 1}: {found}, but a Job of {JOBS.api_version} is needed; "
-                "kubectl apply takes everything else"
+            raise InvalidInput(
+                f"{file.name}: document {i + 1}: {found} is not a Job of {JOBS.api_version}; "
+                "use kubectl apply for other objects"
             )
         named = (job.get("metadata") or {}).get("namespace") or namespace
         if namespace and named != namespace:
-            raise CannotBeMeant(
-                f"{file.name}: document {i + 1}: metadata.namespace is {named}, but --namespace says {namespace}"
+            raise InvalidInput(
+                f"{file.name}: document {i + 1}: metadata.namespace {named} does not match --namespace {namespace}"
             )
     if not jobs:
-        raise CannotBeMeant(f"{file.name}: no job in it")
+        raise InvalidInput(f"{file.name}: no Job found")
     return jobs
 
 
-def _submit(cluster: Cluster, job: Document, output: str | None) -> None:
+def _submit_job(cluster: Cluster, job: Document, output: str | None) -> None:
     from pumice.kube.resources import JOBS
 
     named = (job.get("metadata") or {}).get("namespace")
     made = cluster.client.create(JOBS.path(named or cluster.namespace), job)
     if output in ("json", "yaml"):
-        echo_values(whole_document(made, JOBS), output)
+        echo_values(full_object(made, JOBS), output)
         return
     if output == "name":
         echo(object_name(made, JOBS))
         return
     queue = queue_of(made)
     echo(f"{object_name(made, JOBS)} created" + (f" in queue {queue}" if queue else ""))
-    if routed := (made["metadata"].get("annotations") or {}).get(ROUTED):
+    if routed := (made["metadata"].get("annotations") or {}).get(ROUTING_REASON):
         echo(f"  {routed}")

@@ -1,9 +1,8 @@
-"""Changing the weight of a queue where it counts.
+"""Change the weight of a queue where it takes effect.
 
-That is ``spec.weight`` or, where both hierarchy annotations are in force, the last number of
-``volcano.sh/hierarchy-weights``. Where something else decides, nothing is changed, and the message says what to change
-instead: for ``root``, which has no siblings, and for a queue whose weight stands in ``spec.hierarchy`` of a queue above
-it, which the queue controller would restore.
+That is ``spec.weight`` or, if both hierarchy annotations are set, the last number of ``volcano.sh/hierarchy-weights``.
+In two cases the weight is not changed, and the message names the object to change instead: ``root`` has no siblings,
+and the queue controller would restore a weight that ``spec.hierarchy`` of a queue above defines.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ def change_weight(client: Client, queue: Document, weight: int) -> Document:
     from pumice.kube.resources import QUEUES
 
     about = queue["metadata"]
-    if (problem := _decided_elsewhere(client, queue)) is not None:
+    if (problem := _why_not_changeable(client, queue)) is not None:
         raise click.ClickException(f"queues/{about['name']}: {problem}; nothing was changed")
     patch: Document = {"spec": {"weight": weight}}
     weights = _with_last_weight(queue, weight)
     if weights is not None:
         from pumice.model.queue_tree import HIERARCHY_WEIGHTS
 
-        # What was read is written back with one number changed: not if somebody else has changed it meanwhile.
+        # The annotation is written back with one number changed: only if it was not modified meanwhile.
         patch["metadata"] = {
             "annotations": {HIERARCHY_WEIGHTS: weights},
             "resourceVersion": about["resourceVersion"],
@@ -37,7 +36,7 @@ def change_weight(client: Client, queue: Document, weight: int) -> Document:
 
 
 def _with_last_weight(queue: Document, weight: int) -> str | None:
-    """The annotation of weights with its last number replaced; None if no such annotation is in force."""
+    """The weights annotation with its last number replaced; None if the annotations are not set."""
     from pumice.model.queue_tree import HIERARCHY, HIERARCHY_WEIGHTS
 
     annotations = queue["metadata"].get("annotations") or {}
@@ -47,7 +46,7 @@ def _with_last_weight(queue: Document, weight: int) -> str | None:
     return f"{above}{slash}{weight}"
 
 
-def _decided_elsewhere(client: Client, queue: Document) -> str | None:
+def _why_not_changeable(client: Client, queue: Document) -> str | None:
     """Why the weight of a queue cannot be changed in the queue itself."""
     from pumice.controllers.queues.expansion import HANDED_DOWN
     from pumice.model.specs import ROOT
@@ -60,7 +59,7 @@ def _decided_elsewhere(client: Client, queue: Document) -> str | None:
     if entry is None or not any(each.get("name") == "weight" for each in entry.get("parameters") or ()):
         return None
     while HANDED_DOWN in (above["metadata"].get("annotations") or {}) and (further := _get(client, _parent(above))):
-        above = further  # what stands in a hierarchy that was handed down is set back from further up
+        above = further  # an inherited hierarchy is restored from the queue further up
     return (
         f"spec.hierarchy of queue '{above['metadata']['name']}' gives it its weight and would set it back; change the "
         f"parameter weight of the entry '{name}' there"

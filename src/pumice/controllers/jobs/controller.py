@@ -7,13 +7,13 @@ created twice, and deletions carry the uid, so no other object is deleted.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from kubebase.timestamps import stamp
+from kubebase.work_queue import WorkQueue
 from pumice.controllers import COMPONENT
 from pumice.controllers.commands import failure, in_order, is_for, record_failure
 from pumice.controllers.jobs.plan import Change as ChangeWrite
@@ -23,7 +23,7 @@ from pumice.controllers.jobs.podgroup import group_name
 from pumice.controllers.jobs.spec import read_job
 from pumice.controllers.manager import SharedInformers
 from pumice.controllers.parallel import gather_limited
-from pumice.controllers.work_queue import WorkQueue
+from pumice.controllers.retry_policy import RETRY_POLICY
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.event_recorder import record_once
@@ -58,9 +58,7 @@ class JobController:
         self._obeyed: set[str] = set()  # uids of deleted Commands that the informer may still show
         self._answers: dict[str, Document] = {}  # jobs as the server returned them, until the informer has caught up
         self._kept: dict[tuple[str, str, str], Document] = {}  # by job's uid, resource and name: the existing object
-        self._alarms: dict[str, asyncio.TimerHandle] = {}
-        self._later: set[str] = set()  # jobs to be reconciled again after a delay
-        self.work_queue = WorkQueue(self._reconcile)
+        self.work_queue = WorkQueue(self._reconcile, retries=RETRY_POLICY)
 
     def on_change(self, change: Change[Document]) -> None:
         """Queue the job that a changed object belongs to."""
@@ -92,26 +90,26 @@ class JobController:
 
     # ---- reconciling --------------------------------------------------------------------------------------------
 
-    async def _reconcile(self, key: str) -> None:
+    async def _reconcile(self, key: str) -> float | None:
         if not self._begun:
             self._begin()
         job = self._newest(key)
         commands = self._waiting_commands(key)
         if job is None:
-            self._forget(key)
+            self._forget_kept_objects()
             if commands:
                 await self._dismiss(key, commands)
-            return
+            return None
         uid = job["metadata"]["uid"]
         strangers = [each for each in commands if (each.get("target") or {}).get("uid") not in (uid, None, "")]
         if strangers:
             await self._dismiss(key, strangers)
-            return
+            return None
         group = self._groups.get(f"{job['metadata']['namespace']}/{group_name(read_job(job))}")
         seen = SeenOfJob(job, group.object if group else None, self._pods_now(key, uid), commands)
         found = plan(seen, self._now())
         await self._carry_out(key, job, found)
-        self._set_alarm(key, found.again)
+        return None if found.again is None else min(max(0.0, found.again - self._now()), LONGEST_WAIT)
 
     def _begin(self) -> None:
         """Index the owners of all pods first, so that no pod counts as missing only because its event is pending."""
@@ -148,35 +146,15 @@ class JobController:
                 raise
         for command in commands:
             if why := failure(command, job):
-                log.info("command %s for job %s: %s", command["metadata"]["name"], key, why)
+                log.info('Command failed: command=%s job=%s error="%s"', command["metadata"]["name"], key, why)
                 await record_failure(self._api, command, why, stamp(self._now()))
                 await self._remove(namespace, Remove(COMMANDS, command["metadata"]["name"], command["metadata"]["uid"]))
 
-    def _forget(self, key: str) -> None:
-        alarm = self._alarms.pop(key, None)
-        if alarm is not None:
-            alarm.cancel()
+    def _forget_kept_objects(self) -> None:
+        """Forget the existing objects that were kept for jobs that no longer exist."""
         known = {known.uid for known in self._jobs.values()} if self._kept else set()
         for place in [place for place in self._kept if place[0] not in known]:
             del self._kept[place]
-
-    def _set_alarm(self, key: str, at: float | None) -> None:
-        alarm = self._alarms.pop(key, None)
-        if alarm is not None:
-            alarm.cancel()
-        if at is not None:
-            wait = min(max(0.0, at - self._now()), LONGEST_WAIT)
-            self._alarms[key] = asyncio.get_running_loop().call_later(wait, self.work_queue.add, key)
-
-    def _reconcile_later(self, key: str) -> None:
-        """Reconcile again after a delay: once, however many of a job's objects have a name conflict."""
-        if key not in self._later:
-            self._later.add(key)
-            asyncio.get_running_loop().call_later(LATER, self._reconcile_now, key)
-
-    def _reconcile_now(self, key: str) -> None:
-        self._later.discard(key)
-        self.work_queue.add(key)
 
     # ---- writing --------------------------------------------------------------------------------------------
 
@@ -239,7 +217,7 @@ class JobController:
                 there = self._pods.get(f"{namespace}/{write.document['metadata']['name']}")
                 if there is not None and not _owner(there.object):
                     await self._say_taken(job, write.document)
-                self._reconcile_later(key)
+                self.work_queue.add_later(key, LATER)
                 return
             await self._say_refused(job, write.document, error)
             raise
@@ -247,11 +225,20 @@ class JobController:
     async def _say_refused(self, job: Document, document: Document, error: ApiError) -> None:
         what = f"{document['kind']} {document['metadata']['name']}"
         await record_once(
-            self._api, COMPONENT, job, "FailedCreate", f"{what}: {error.message}", stamp(self._now()), "Warning"
+            self._api,
+            COMPONENT,
+            job,
+            "FailedCreate",
+            f"Failed to create {what}: {error.message}",
+            stamp(self._now()),
+            "Warning",
         )
 
     async def _say_taken(self, job: Document, document: Document) -> None:
-        words = f"{document['kind']} {document['metadata']['name']}: is there, and not the job's; it is left as it is"
+        words = (
+            f"Failed to create {document['kind']} {document['metadata']['name']}: an object of that name "
+            "exists and does not belong to this job; delete it or rename the job"
+        )
         await record_once(self._api, COMPONENT, job, "FailedCreate", words, stamp(self._now()), "Warning")
 
     async def _remove(self, namespace: str, write: Remove) -> None:
@@ -284,7 +271,7 @@ class JobController:
         else:
             holder = _owner_uid(there)
             if holder not in ("", job["metadata"]["uid"]):  # an earlier job's: it will be garbage-collected
-                self._reconcile_later(_key(job))
+                self.work_queue.add_later(_key(job), LATER)
                 return
             if "data" in document and there.get("data") != document["data"]:
                 if holder:

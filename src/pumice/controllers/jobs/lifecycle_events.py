@@ -67,15 +67,15 @@ def _of_pod(task: Task, pod: PodRecord) -> Iterator[LifecycleEvent]:
     elif pod.phase == PENDING:
         yield LifecycleEvent("PodPending", f"pod {pod.name} is pending", pod.created, task, pod.index)
     elif pod.phase == RUNNING:
-        yield LifecycleEvent("PodRunning", f"pod {pod.name} runs", pod.started, task, pod.index)
+        yield LifecycleEvent("PodRunning", f"pod {pod.name} is running", pod.started, task, pod.index)
     elif pod.phase == UNKNOWN:
-        yield LifecycleEvent("Unknown", f"nobody knows how pod {pod.name} is", pod.started, task, pod.index)
+        yield LifecycleEvent("Unknown", f"the state of pod {pod.name} is unknown", pod.started, task, pod.index)
 
 
 def _of_task(task: Task, pods: list[PodRecord]) -> Iterator[LifecycleEvent]:
     staying = [pod for pod in pods if not pod.leaving]
     if task.replicas and sum(pod.phase == SUCCEEDED for pod in staying) == task.replicas:
-        yield LifecycleEvent("TaskCompleted", f"task {task.name} is complete", max(pod.ended for pod in staying), task)
+        yield LifecycleEvent("TaskCompleted", f"task {task.name} completed", max(pod.ended for pod in staying), task)
     restarts = sum(pod.container_restarts for pod in staying if not pod.finished)
     if 0 <= task.max_retry < restarts:
         words = f"containers of task {task.name} were restarted {restarts} times"
@@ -89,7 +89,7 @@ def _vanished(task: Task, pods: list[PodRecord], standing: JobStatus, now: float
     gone = min(sum(shown.values()), task.replicas) - len(pods) - max(0, ended)
     if gone > 0:
         missing = sorted(set(range(task.replicas)) - {pod.index for pod in pods})
-        words = f"{gone} pod{'s' if gone > 1 else ''} of task {task.name} vanished"
+        words = f"{gone} pod{'s' if gone > 1 else ''} of task {task.name} disappeared"
         yield LifecycleEvent("PodEvicted", words, now, task, missing[0], passed=True)
 
 
@@ -97,11 +97,11 @@ def _of_job(
     job: Job, standing: JobStatus, members: PodIndex, group: Document | None, minimum: int, now: float
 ) -> Iterator[LifecycleEvent]:
     if job.heeds_updates and standing.generation and standing.generation != job.generation:
-        yield LifecycleEvent("JobUpdated", "the job was changed", now, passed=True)
+        yield LifecycleEvent("JobUpdated", "the spec of the job changed", now, passed=True)
     pods = [pod for pod in members.current.values() if not pod.leaving]
     running = sum(pod.phase == RUNNING for pod in pods)
     done = sum(pod.phase == SUCCEEDED for pod in pods)
     phase = ((group or {}).get("status") or {}).get("phase")
     if standing.phase is Phase.RUNNING and phase == UNKNOWN and 0 < running < minimum - done:
         broken = max((pod.ended for pod in pods if pod.phase != RUNNING), default=now)
-        yield LifecycleEvent("Unknown", f"{running} pods run, but {minimum - done} must", broken)
+        yield LifecycleEvent("Unknown", f"{running} pods are running, but minAvailable needs {minimum - done}", broken)

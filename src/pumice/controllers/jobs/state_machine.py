@@ -64,7 +64,7 @@ def _initial_events(job: Job) -> Iterator[tuple[str, str]]:
     """Events to record for a new job."""
     for name in plugins.ignored(job):
         known = ", ".join(sorted(plugins.KNOWN))
-        yield "PluginIgnored", f"spec.plugins.{name}: has no effect here; there are {known}"
+        yield "PluginIgnored", f"spec.plugins.{name}: has no effect; supported plugins: {known}"
 
 
 def _said(before: JobStatus, after: JobStatus) -> tuple[tuple[str, str], ...]:
@@ -76,12 +76,15 @@ def _apply_command(job: Job, standing: JobStatus, command: Document) -> JobTrans
     assert standing.phase is not None
     action, why = command.get("action") or "", command.get("message") or command.get("reason") or ""
     moved = apply_action(
-        job, standing, action, LifecycleEvent("CommandIssued", "by command" + (f": {why}" if why else ""), 0.0)
+        job,
+        standing,
+        action,
+        LifecycleEvent("CommandIssued", "requested by a Command" + (f": {why}" if why else ""), 0.0),
     )
     if moved is not None:
         return JobTransition(moved, ((moved.reason, moved.message),), obeyed=command)
     obeyed = any(standing.phase is ways.get(action) for ways in AFTER.values())
-    words = f"{action} has no effect on a job that is {standing.phase.value}"
+    words = f"{action} has no effect on a job in phase {standing.phase.value}"
     return JobTransition(standing, () if obeyed else (("CommandIgnored", words),), obeyed=command)
 
 
@@ -106,9 +109,9 @@ def apply_action(job: Job, standing: JobStatus, action: str, about: LifecycleEve
             return moved
     again = standing.retries + 1
     if again < job.max_retry:
-        return replace(moved, retries=again, message=f"{words} (restart {again})")
+        return replace(moved, retries=again, message=f"{words}; restart {again}")
     # The version is not raised: finished pods stay for inspection.
-    words = f"no retry is left of {job.max_retry}; {words}"
+    words = f"all {job.max_retry} retries (maxRetry) are used: {words}"
     return replace(standing, phase=Phase.FAILED, reason="MaxRetry", message=words, retries=job.max_retry)
 
 
@@ -133,7 +136,9 @@ def _concluded(job: Job, standing: JobStatus, members: PodIndex, least: int) -> 
             return replace(standing, phase=Phase.RUNNING, reason="", message="")
         return standing
     if job.min_success is not None and succeeded >= job.min_success:
-        return _over(standing, Phase.COMPLETED, "MinSuccess", f"{succeeded} pods succeeded, {job.min_success} must")
+        return _over(
+            standing, Phase.COMPLETED, "MinSuccess", f"{succeeded} pods succeeded; minSuccess is {job.min_success}"
+        )
     if not job.replicas or counts.active:
         return standing
     stuck = counts.finished < job.replicas
@@ -142,7 +147,7 @@ def _concluded(job: Job, standing: JobStatus, members: PodIndex, least: int) -> 
         made = sum(task.replicas for task in job.tasks if task.name not in waiting)
         if not waiting or counts.finished < made:
             return standing
-        words = f"tasks that {', '.join(waiting)} must wait for have ended without success"
+        words = f"the tasks on which {', '.join(waiting)} depend ended without success"
         return _over(standing, Phase.FAILED, "DependencyFailed", words)
     return _judged(job, standing, counts, succeeded)
 
@@ -150,18 +155,18 @@ def _concluded(job: Job, standing: JobStatus, members: PodIndex, least: int) -> 
 def _judged(job: Job, standing: JobStatus, counts: Counts, succeeded: int) -> JobStatus:
     """Whether a job whose pods have all finished is complete or has failed."""
     if job.min_success is not None:
-        words = f"{succeeded} pods succeeded, but {job.min_success} must"
+        words = f"{succeeded} pods succeeded, but minSuccess is {job.min_success}"
         return _over(standing, Phase.FAILED, "MinSuccess", words)
     if job.min_available >= sum(task.least for task in job.tasks):
         for task in job.tasks:
             good = counts.tasks[task.name].get(SUCCEEDED, 0)
             if task.says_least and good < task.least:
-                words = f"{good} pods of task {task.name} succeeded, but {task.least} must"
+                words = f"{good} pods of task {task.name} succeeded, but its minAvailable is {task.least}"
                 return _over(standing, Phase.FAILED, "TaskFailed", words)
     if succeeded >= job.min_available:
         words = f"{succeeded} of {job.replicas} pods succeeded"
         return _over(standing, Phase.COMPLETED, "Succeeded", words)
-    words = f"{succeeded} pods succeeded, but {job.min_available} must"
+    words = f"{succeeded} pods succeeded, but minAvailable is {job.min_available}"
     return _over(standing, Phase.FAILED, "PodFailed", words)
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from kubebase.work_queue import WorkQueue
 from pumice.admission import Object
 from pumice.admission.request import annotations_of, spec_of
 from pumice.controllers.commands import in_order, is_for
@@ -30,7 +31,7 @@ from pumice.controllers.queues.state_sync import (
     statuses,
     with_own_state,
 )
-from pumice.controllers.work_queue import WorkQueue
+from pumice.controllers.retry_policy import RETRY_POLICY
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, QUEUES, Document
@@ -58,7 +59,7 @@ class QueueController:
         self._contents = [informers.all(resource) for resource in (JOBS, POD_GROUPS, PODS)]
         informers.all(QUEUES)
         informers.all(COMMANDS)
-        self.work_queue = WorkQueue(self.reconcile)
+        self.work_queue = WorkQueue(self.reconcile, retries=RETRY_POLICY)
 
     # ---- watch events -------------------------------------------------------------------------------------
 

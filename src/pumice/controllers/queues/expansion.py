@@ -86,7 +86,9 @@ def contradiction(parent: Object, there: Object) -> str:
     path = annotations_of(there).get(HIERARCHY)
     stands = spec_of(there).get("parent") or ROOT
     if is_elsewhere(path, stands, above):
-        return f"'{name}' is to stand below '{above}', but it stands {f'at {path!r}' if path else f'below {stands!r}'}"
+        return (
+            f"queue '{name}' must be a child of '{above}', but it is {f'at {path!r}' if path else f'below {stands!r}'}"
+        )
     return ""
 
 

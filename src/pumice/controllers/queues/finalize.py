@@ -39,8 +39,8 @@ async def finalize_queue(
                 try:
                     await writer.delete(one)
                 except ApiError as error:
-                    message = f"waits for {one.resource.kind} {one.name}: {error.message}"
-                    await writer.warn(queue, "DeletionWaits", message)
+                    message = f"Waiting to delete {one.resource.kind} {one.name}: {error.message}"
+                    await writer.warn(queue, "DeletionBlocked", message)
                     raise
         if left or not await writer.is_empty(name):
             return

@@ -85,9 +85,9 @@ async def _expand(name: str, cache: QueueCache, writer: QueueWriter) -> None:
             return
         if len(refused) == len(waiting):
             for entry, why in refused:
-                message = f"the entry '{entry['name']}' of its hierarchy waits: {why}"
-                await writer.warn(queue, "HierarchyWaits", message)
-            raise ApiError(403, "Forbidden", f"the hierarchy of queue '{name}' waits: {refused[0][1]}")
+                message = f"entry '{entry['name']}' of spec.hierarchy cannot be applied: {why}"
+                await writer.warn(queue, "HierarchyNotApplied", message)
+            raise ApiError(403, "Forbidden", f"the hierarchy of queue '{name}' cannot be applied: {refused[0][1]}")
         waiting = [entry for entry, _ in refused]
 
 

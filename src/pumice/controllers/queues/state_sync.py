@@ -62,7 +62,7 @@ def conditions_of(queue: Object) -> list[Document]:
 
 def with_own_state(queue: Object, own: QueueState, now: str) -> Document:
     """The status patch that changes a queue's own state. The displayed state follows later."""
-    return {"conditions": _renewed(queue, {**_ours(queue), OWN: _own(own, "it has been told so")}, now)}
+    return {"conditions": _renewed(queue, {**_ours(queue), OWN: _own(own, "a Command changed the state")}, now)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +105,21 @@ def _standings(cache: QueueCache) -> Iterator[tuple[str, Standing]]:
         if tree.path(name) is None:
             # It has no known ancestors. Its stored own state applies once it has its place.
             state = state_when_idle(state_of(queue), busy=cache.work.unfinished[name] > 0)
-            yield name, Standing(state, own, "" if _kept(state) is own else "it has no place in the tree")
+            yield name, Standing(state, own, "" if _kept(state) is own else "the queue has no valid place in the tree")
             continue
         above = [counted[one.name] for one in tree.above(name)]
         decides = effective_state(counted.get(name, Queue(name)), above)
         state = state_when_idle(decides.state, busy=name in busy)
-        because = forced[name] if decides.name == name else f"'{decides.name}' above it is {decides.state.value}"
+        because = forced[name] if decides.name == name else f"its ancestor '{decides.name}' is {decides.state.value}"
         yield name, Standing(state, own, "" if _kept(state) is own else because)
 
 
 def _force(name: str, cache: QueueCache) -> str:
     """Why a queue counts as closed, whatever its own state; empty: it does not."""
     if name in cache.withdrawn:
-        return f"the hierarchy of '{cache.parent(name)}' names it no more"
+        return f"the hierarchy of queue '{cache.parent(name)}' no longer names this queue"
     if cache.view.is_leaving(name) and name not in STAY:
-        return "it is being deleted"
+        return "the queue is being deleted"
     return ""
 
 
@@ -141,7 +141,7 @@ def _kept(state: QueueState) -> QueueState:
 
 
 def _own(own: QueueState, because: str) -> Document:
-    message = f"{because}; by itself it is {own.value}" if because else f"by itself it is {own.value}"
+    message = f"{because}; its own state is {own.value}" if because else f"its own state is {own.value}"
     return {"type": OWN, "status": "True", "reason": own.value, "message": message}
 
 
@@ -152,10 +152,10 @@ def _remarks(name: str, cache: QueueCache) -> Iterator[tuple[str, Document]]:
     if name not in cache.tree.queues:
         wrong = _unreadable(cache.queues[name])
     if wrong:
-        yield PLACED, {"type": PLACED, "status": "False", "reason": "NoPlace", "message": wrong}
+        yield PLACED, {"type": PLACED, "status": "False", "reason": "InvalidPlacement", "message": wrong}
     other = "; ".join(refusal.message for refusal in refusals if not refusal.refused)
     if other:
-        yield WEIGHTS, {"type": WEIGHTS, "status": "False", "reason": "AnotherCounts", "message": other}
+        yield WEIGHTS, {"type": WEIGHTS, "status": "False", "reason": "Overridden", "message": other}
 
 
 def _unreadable(queue: Object) -> str:

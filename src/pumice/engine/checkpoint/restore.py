@@ -32,15 +32,15 @@ def snapshot_engine(engine: Engine) -> EngineSnapshot:
 
 
 def restore_engine(
-    inherited: EngineSnapshot,
+    snapshot: EngineSnapshot,
     config: SchedulerConfig,
     factories: Mapping[str, PluginFactory],
     registry: Registry,
-    brakes: PreemptionCooldown = NO_COOLDOWN,
+    cooldown: PreemptionCooldown = NO_COOLDOWN,
 ) -> Engine:
     """Build an engine that continues from a snapshot, under this configuration. The previous engine is not changed."""
-    was, memory = inherited.cluster, inherited.checkpoint
-    engine = Engine(config, factories, registry, brakes)
+    was, memory = snapshot.cluster, snapshot.checkpoint
+    engine = Engine(config, factories, registry, cooldown)
     restore_objects(engine.state, was)
     engine.prepare(memory.now)  # plugins determine parts of the tasks' shapes
     restore_tasks(engine.state, was)

@@ -81,7 +81,7 @@ def _about(engine: Engine, job: Job) -> WaitReport:
 def _homeless(engine: Engine, job: Job, answer: WaitReport) -> None:
     if job.spec is None:
         answer.cause = "no group"
-        answer.needs.append(f"the PodGroup {job.key}, which its pods name, has to be created")
+        answer.needs.append(f"create PodGroup {job.key}, which the pods of the job name")
         return
     answer.cause = "no queue"
     queue = job.spec.queue
@@ -89,10 +89,10 @@ def _homeless(engine: Engine, job: Job, answer: WaitReport) -> None:
         (found for found in engine.context.sync.queue_tree.refusals if found.queue == queue and found.refused), None
     )
     if refusal is not None:
-        answer.notes.append(f"queue {queue} has no place in the tree: {refusal.field}: {refusal.message}")
-        answer.needs.append(f"queue {queue} has to be put right")
+        answer.notes.append(f"queue {queue} has no valid place in the tree: {refusal.field}: {refusal.message}")
+        answer.needs.append(f"correct the spec of queue {queue}")
     else:
-        answer.needs.append(f"the queue {queue} has to be created, or the job sent to another")
+        answer.needs.append(f"create queue {queue}, or send the job to another queue")
 
 
 # ---- jobs that are ---------------------------------------------------------------------------------------------
@@ -152,8 +152,8 @@ def _queue_is_shut(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
     queue = leaf.queue
     if not engine.context.sync.is_leaf_queue(queue):
         answer.cause = "queue"
-        answer.notes.append(f"queue {queue.path} has queues below it, and only leaf queues take jobs")
-        answer.needs.append("the job has to be sent to a leaf queue")
+        answer.notes.append(f"queue {queue.path} is not a leaf queue, and only leaf queues accept jobs")
+        answer.needs.append("send the job to a leaf queue")
         return True
     if engine.context.sync.closed_queue_above(queue) is None:
         return False
@@ -161,14 +161,14 @@ def _queue_is_shut(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
     path = _queues_down_to(engine, queue)
     for stopped in stopped_by(path):
         answer.notes.append(f"{_which(stopped, queue)} is {stopped.state.value}")
-        how = "resumed" if stopped.state is QueueState.PAUSED else "opened"
-        answer.needs.append(f"queue {stopped.name} has to be {how}")
+        how = "resume" if stopped.state is QueueState.PAUSED else "open"
+        answer.needs.append(f"{how} queue {stopped.name}")
     for refused in path:
         if refused.name in engine.context.sync.refused_queues:
             answer.notes.append(
-                f"{_which(refused, queue)} is stopped: {engine.context.sync.refused_queues[refused.name]}"
+                f"{_which(refused, queue)} starts no jobs: {engine.context.sync.refused_queues[refused.name]}"
             )
-            answer.needs.append(f"what is wrong with queue {refused.name} has to be put right")
+            answer.needs.append(f"correct the spec of queue {refused.name}")
     return True
 
 
@@ -184,7 +184,7 @@ def _queues_down_to(engine: Engine, queue: ShareNode) -> list[Queue]:
 
 
 def _which(named: Queue, own: ShareNode) -> str:
-    return f"queue {named.name}" + ("" if named.name == own.queue_name else ", above its own,")
+    return f"queue {named.name}" + ("" if named.name == own.queue_name else ", an ancestor of its queue,")
 
 
 def _kept_out(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
@@ -195,17 +195,17 @@ def _kept_out(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
             return True
         answer.cause = "not let in"
         reason = policy.enqueueable(leaf, engine.now)
-        answer.notes.append(reason or "the next cycle lets it in")
-        answer.needs.append("running jobs have to end, or others that were let in and wait, or the cluster to grow")
+        answer.notes.append(reason or "it will be enqueued in the next cycle")
+        answer.needs.append("wait until running or enqueued jobs end, or add nodes")
         answer.outlook = run_ahead(engine, job.key)
         return True
     reason = policy.job_valid(job)
     if reason is None and not job.tasks:
-        reason = "none of its pods exist"
+        reason = "none of its pods exists"
     if reason is not None:
         answer.cause = "pods"
         answer.notes.append(reason)
-        answer.needs.append("whoever makes its pods (a controller) has to make the rest")
+        answer.needs.append("wait until the controller of its pods has created the rest")
         return True
     return False
 
@@ -219,8 +219,8 @@ def _is_too_large(engine: Engine, job: Job, answer: WaitReport) -> bool:
         return False
     answer.cause = "never"
     least, most = said(say.items(tuple(asked.items()))), said(say.vector(has, asked))
-    answer.notes.append(f"it asks for {least} to start with, and the whole cluster has {most}")
-    answer.needs.append("the cluster has to grow, or the job has to ask for less")
+    answer.notes.append(f"its minResources request {least}, but the whole cluster has {most}")
+    answer.needs.append("add nodes, or request less")
     return True
 
 
@@ -231,12 +231,12 @@ def _never(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
     if beyond is not None:
         answer.cause = "never"
         answer.notes.append(beyond.message(engine.state.registry).removeprefix("it can never start: "))
-        answer.needs.append(f"the capability of queue {beyond.queue.path} has to grow, or the job has to ask for less")
+        answer.needs.append(f"raise the capability of queue {beyond.queue.path}, or request less")
         return True
     barred = barred_shapes(job, nodes)
     if barred:
         waiting = count(sum(len(job.pending[shape]) for shape in barred), "task")
-        answer.notes.append(f"{waiting} would fit no node even if it were empty")
+        answer.notes.append(f"{waiting} would not fit any node even if it were empty")
     can_start = can_ever_start(job, engine.policy.start_size(job), barred, nodes, engine.state.capacity)
     if can_start and len(barred) < len(job.pending):
         return False
@@ -247,9 +247,11 @@ def _never(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
         for shape, tasks in leaf.unit.parts:
             slots = slots_when_empty(nodes, shape)
             if slots < tasks and tasks > 1:
-                answer.notes.append(f"it must start {tasks} tasks together; the empty cluster has room for {slots}")
-    answer.notes = answer.notes or ["what it must start together does not fit an empty cluster"]
-    answer.needs.append("nodes have to come, or change, so that it fits; or the job has to ask for something else")
+                answer.notes.append(
+                    f"it must start {tasks} tasks together, but the empty cluster has capacity for {slots}"
+                )
+    answer.notes = answer.notes or ["the tasks that it must start together do not fit an empty cluster"]
+    answer.needs.append("add or change nodes so that it fits, or change its requests")
     return True
 
 
@@ -288,7 +290,9 @@ def _unit(engine: Engine, leaf: JobNode, unit: AllocationUnit, answer: WaitRepor
                 answer.missing.append(Missing(node.name, say.items(lacking) or {"pods": "1"}))
     if not candidates.fifo_queues.is_head(leaf):
         answer.cause = "line"
-        answer.notes.append(f"queue {leaf.queue.path} is first come first served, and {_head(engine, leaf)} is first")
+        answer.notes.append(
+            f"queue {leaf.queue.path} is FIFO (dequeueStrategy: fifo), and {_head(engine, leaf)} is at its head"
+        )
     elif answer.limits:
         answer.cause = "limit"
     elif not has_room:

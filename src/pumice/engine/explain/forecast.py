@@ -48,7 +48,7 @@ def _may_not_take(engine: Engine, leaf: JobNode) -> str:
         return ""
     if not all(engine.state.task_preempts(task.spec) for task in unit_tasks(leaf, leaf.unit)):
         return "its preemptionPolicy is Never"
-    return engine.policy.may_take(leaf, leaf.unit) or ""
+    return engine.policy.preemptive(leaf, leaf.unit) or ""
 
 
 def _note(engine: Engine, leaf: JobNode | None, job: str, decisions: list[Decision], outlook: Forecast) -> None:
@@ -56,7 +56,7 @@ def _note(engine: Engine, leaf: JobNode | None, job: str, decisions: list[Decisi
     if starts:
         outlook.starts_at, outlook.tasks = engine.now, len(starts)
         outlook.waits_for_room = not any(isinstance(d, Bind) for d in starts)
-        gone = [d for d in decisions if isinstance(d, Evict) and d.taker == job]
+        gone = [d for d in decisions if isinstance(d, Evict) and d.preemptor == job]
         outlook.evictions = [Eviction(d.task, d.job, d.node) for d in gone]
         outlook.action = gone[0].action if gone else ""
     hold = (

@@ -85,7 +85,7 @@ def _queue_limit(
     holds = f"{who} holds {say.name(j)} {amounts[1]}"
     if queue.held[j] + asks > most:
         if named == most:
-            message = f"{holds} of its capability {amounts[0]}, and {amounts[2]} more is asked for"
+            message = f"{holds} of its capability of {amounts[0]}, and the job requests {amounts[2]} more"
             return Limit("capability", queue.path, say.name(j), message, *amounts)
         others = [(other, n) for other, n in _beside(engine, leaf, queue.parent, queue) if n[j]]
     else:
@@ -94,7 +94,7 @@ def _queue_limit(
         return None
     said.update((other, j) for other, _ in others)
     kept = listed([f"{other.path} is guaranteed {say.amount(j, reserved[j])}" for other, reserved in others])
-    message = f"{holds} of {amounts[0]} that it may have, and {amounts[2]} more is asked for: {kept}"
+    message = f"{holds} of at most {amounts[0]}, and the job requests {amounts[2]} more: {kept}"
     return Limit("guarantee", queue.path, say.name(j), message, *amounts)
 
 
@@ -124,8 +124,8 @@ def _user_limit(engine: Engine, beyond: Beyond) -> Limit:
     lacks = beyond.held + beyond.asks - beyond.limit
     amounts = tuple(say.amount(j, amount) for amount in (beyond.limit, beyond.held, beyond.asks, lacks))
     message = (
-        f"user {beyond.user} holds {say.name(j)} {amounts[1]} in queue {beyond.queue.path} and asks for {amounts[2]} "
-        f"more; a user may hold {amounts[0]} = {_arithmetic(say, beyond)}"
+        f"user {beyond.user} holds {say.name(j)} {amounts[1]} in queue {beyond.queue.path} and requests "
+        f"{amounts[2]} more; the user limit is {amounts[0]} = {_arithmetic(say, beyond)}"
     )
     return Limit("user", beyond.queue.path, say.name(j), message, *amounts)
 

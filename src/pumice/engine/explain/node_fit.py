@@ -57,7 +57,7 @@ def _unsaid(plugin: Plugin, shape: TaskShape, nodes: NodeTable) -> Iterator[tupl
     """The nodes that a plugin rejects without a reason."""
     for mask in (plugin.node_filter(shape, nodes), plugin.node_filter_now(shape, nodes) if shape.coupled else None):
         if mask is not None:
-            yield f"the plugin {plugin.name} refuses it", mask
+            yield f"rejected by plugin {plugin.name}", mask
 
 
 def _lacking(
@@ -81,7 +81,7 @@ def _lacking(
             )
             for j in lacks
         ]
-        reason = f"too little {' and '.join(lack.resource for lack in found)}"
+        reason = f"insufficient {' and '.join(lack.resource for lack in found)}"
         yield ExcludedNodes(reason, len(group), found, [nodes.nodes[i].name for i in group[:NAMED]])
 
 

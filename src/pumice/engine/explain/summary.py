@@ -19,28 +19,28 @@ def _verdict(answer: WaitReport) -> str:
     match answer.cause:
         case "running":
             every = "its task has" if answer.running == 1 else f"all its {answer.running} tasks have"
-            return f"is not waiting: {every} a place"
+            return f"is not waiting: {every} a node"
         case "finished":
             return "is not waiting: it is finished"
         case "starting":
             number = answer.starting or answer.outlook.tasks
-            return f"is starting: {count(number, 'task')} {_wait(number)} for others to leave their places"
+            return f"is starting: {count(number, 'task')} {_wait(number)} for victims to leave their nodes"
         case "next":
-            return f"{_waits(answer)} for nothing: it starts {_tasks(answer)} in the next cycle"
+            return f"{_waits(answer)} only for the next cycle, which starts {_tasks(answer)}"
         case "turn":
             return f"{_waits(answer)}: {_ahead(answer)}"
         case "no group":
             return "waits: its pods name a PodGroup that does not exist"
         case "no queue":
-            return f"waits: {reason or f'there is no queue {answer.queue}'}"
+            return f"waits: {reason or f'queue {answer.queue} does not exist'}"
         case "limit":
             return f"{_waits(answer)}: {answer.limits[0].message}"
         case "room":
             return f"{_waits(answer)}: {_no_room(answer)}"
         case "not let in":
-            return f"is not let in yet: {reason}"
+            return f"is not enqueued yet: {reason}"
         case "never":
-            return f"{_waits(answer)} and will never start: {reason}"
+            return f"{_waits(answer)} and can never start: {reason}"
         case _:
             return f"{_waits(answer)}: {reason}"
 
@@ -60,24 +60,24 @@ def _no_room(answer: WaitReport) -> str:
     what = "its next task" if answer.unit_tasks == 1 else f"the {answer.unit_tasks} tasks it must start together"
     if answer.unit_tasks == 1 and not answer.running:
         what = "its task"
-    some = f"; {answer.fitting_now} of them would find a place" if 0 < answer.fitting_now < answer.unit_tasks else ""
+    some = f"; {answer.fitting_now} of them would fit" if 0 < answer.fitting_now < answer.unit_tasks else ""
     part = ""
     if answer.owed is False and answer.running:
-        part = " It has its part already, and nothing is left over."
+        part = " The job already holds its fair share, and no spare capacity is left."
     elif answer.owed is False:
-        part = " It is entitled to less than that, so it runs on what others leave."
+        part = " The job is entitled to less than that, so it can only start on spare capacity."
     elif answer.owed and answer.target is not None:
-        part = " It is owed this."
-    return f"no room for {what} ({said(answer.unit)}){some}.{part}"
+        part = " The job is entitled to it."
+    return f"not enough free capacity for {what} ({said(answer.unit)}){some}.{part}"
 
 
 def _ahead(answer: WaitReport) -> str:
     others = [job for job in answer.outlook.first if job != answer.job]
     if others:
-        return f"{listed(others)} {'come' if len(others) > 1 else 'comes'} first and {_leave(others)} it no room"
+        return f"{listed(others)} {'come' if len(others) > 1 else 'comes'} first and {_leave(others)} it no capacity"
     if answer.outlook.kept_for:
-        return f"there is room, but it is kept for {listed(answer.outlook.kept_for)}"
-    return "there is room, but not for it in this cycle"
+        return f"there is free capacity, but it is reserved for {listed(answer.outlook.kept_for)}"
+    return "there is free capacity, but not for this job in this cycle"
 
 
 def _say_time(answer: WaitReport) -> None:
@@ -87,19 +87,22 @@ def _say_time(answer: WaitReport) -> None:
         return
     if outlook.starts_at is not None:
         when = "in the next cycle" if outlook.starts_at == now else f"in {seconds(outlook.starts_at - now)}"
-        how = f"it takes room {when}: {_victims(answer)}" if outlook.evictions else f"it starts {when}"
-        answer.needs = [f"nothing: {how}"]
+        how = f"it preempts {when}: {_victims(answer)}" if outlook.evictions else f"it starts {when}"
+        answer.needs = [f"no action needed: {how}"]
     elif outlook.holds_at is not None:
         where = listed(outlook.holds_on)
-        kept = "is kept" if outlook.holds_at <= now else f"will be kept in {seconds(outlook.holds_at - now)}"
-        answer.notes.append(f"room {kept} for it on {where}; {outlook.hold_lack:.1%} of the cluster is lacking there")
+        kept = "is reserved" if outlook.holds_at <= now else f"will be reserved in {seconds(outlook.holds_at - now)}"
+        answer.notes.append(
+            f"capacity {kept} for it on {where}; {outlook.hold_lack:.1%} of the cluster is still missing there"
+        )
 
 
 def _victims(answer: WaitReport) -> str:
     gone = answer.outlook.evictions
     jobs = list(dict.fromkeys(eviction.job for eviction in gone))
     return (
-        f"{count(len(gone), 'task')} of {listed(jobs)} {'goes' if len(gone) == 1 else 'go'} ({answer.outlook.action})"
+        f"{count(len(gone), 'task')} of {listed(jobs)} {'is' if len(gone) == 1 else 'are'} evicted "
+        f"({answer.outlook.action})"
     )
 
 
@@ -108,25 +111,28 @@ def _say_needs(answer: WaitReport) -> None:
         answer.needs.append(_lift(limit.kind, limit.queue, limit.resource, limit.lacks))
     if answer.missing:
         first = answer.missing[0]
-        rest = f", and the like on {count(len(answer.missing) - 1, 'more node')}" if len(answer.missing) > 1 else ""
-        answer.needs.append(f"{said(first.amounts)} more has to come free on {first.node}{rest}: it lacks least there")
+        rest = f", and similarly on {count(len(answer.missing) - 1, 'more node')}" if len(answer.missing) > 1 else ""
+        answer.needs.append(f"{said(first.amounts)} more must become free on {first.node}{rest}; it lacks least there")
     rung = behind(answer.contest)
     if rung is not None and rung.first is not None and answer.cause in ("room", "turn"):
         answer.needs.append(
-            f"{rung.first.name} comes before {rung.ours.name}, so it is served first when there is room"
+            f"{rung.first.name} is before {rung.ours.name} in the serving order, so it gets free capacity first"
         )
 
 
 def _lift(kind: str, queue: str, resource: str, lacks: str) -> str:
     if kind == "user":
-        return f"the user's other jobs in {queue} have to free {resource} {lacks}, or its user limits have to be raised"
+        return (
+            f"wait until other jobs of the user in {queue} free {resource} {lacks}, or raise the user "
+            "limits of the queue"
+        )
     if kind == "capability":
-        return f"jobs in {queue} have to free {resource} {lacks}, or its capability has to be raised"
+        return f"wait until jobs in {queue} free {resource} {lacks}, or raise its capability"
     if kind == "guarantee":
-        return f"jobs in {queue} have to free {resource} {lacks}, or guarantees of others have to be lowered"
+        return f"wait until jobs in {queue} free {resource} {lacks}, or lower the guarantees of other queues"
     if kind == "deserved":
-        return f"jobs in {queue} have to end, or it has to deserve more (weight, others' demand)"
-    return f"the plugin {kind} has to agree"
+        return f"wait until jobs in {queue} end, or raise what the queue deserves (its weight)"
+    return f"wait until plugin {kind} accepts it"
 
 
 def behind(contest: Competition | None) -> TreeLevel | None:

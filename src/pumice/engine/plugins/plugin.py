@@ -208,19 +208,19 @@ class Plugin:
 
     # --- victims ----------------------------------------------------------------------------------------------
     # Victims are judged one after another: the preemptor's unit is charged, and victims already chosen are uncharged,
-    # when the next is judged. Only ``may_take`` runs before the unit is charged. A rejection of one task of a job also
-    # holds for its tasks of the same shape on the same node during that preemptor's search: with fewer tasks a job has
-    # less to lose. Checks on one task alone belong in ``evictable``.
+    # when the next is judged. Only ``preemptive`` runs before the unit is charged. A rejection of one task of a job
+    # also holds for its tasks of the same shape on the same node during that preemptor's search: with fewer tasks a job
+    # has less to lose. Checks on one task alone belong in ``evictable``.
 
-    def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
+    def preemptive(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Called by reclaim for a preemptor (enablePreemptive): a reason why it may not take from other queues."""
         return None
 
-    def reclaimable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
+    def reclaimable(self, preemptor: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Called by reclaim (enableReclaimable): whether the preemptor may evict this task of another queue."""
         return True
 
-    def preemptable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
+    def preemptable(self, preemptor: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Called by preempt (enablePreemptable): whether the preemptor may evict this task of its own queue."""
         return True
 

@@ -67,7 +67,7 @@ class PluginChain:
         self._enqueue = [p for p in self._with(Flag.JOB_ENQUEUED) if _overrides(p, "enqueueable", "must_enqueue")]
         self._allocatable = self.having("allocatable", Flag.ALLOCATABLE)
         self._overused = self.having("overused", Flag.OVERUSED)
-        self._may_take = self.having("may_take", Flag.PREEMPTIVE)
+        self._may_take = self.having("preemptive", Flag.PREEMPTIVE)
         self._reclaimable = self.having("reclaimable", Flag.RECLAIMABLE)
         self._preemptable = self.having("preemptable", Flag.PREEMPTABLE)
         self._evictable = self.having("evictable", None)
@@ -203,17 +203,17 @@ class PluginChain:
             if (reason := plugin.allocatable(leaf, unit)) is not None:
                 yield plugin, reason
 
-    def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
+    def preemptive(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Why a job may not take from other queues, None if it may."""
-        return _first_reason(plugin.may_take(leaf, unit) for plugin in self._may_take)
+        return _first_reason(plugin.preemptive(leaf, unit) for plugin in self._may_take)
 
-    def reclaimable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
+    def reclaimable(self, preemptor: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Whether every plugin agrees to evict a task of another queue."""
-        return all(plugin.reclaimable(taker, unit, victim) for plugin in self._reclaimable)
+        return all(plugin.reclaimable(preemptor, unit, victim) for plugin in self._reclaimable)
 
-    def preemptable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
+    def preemptable(self, preemptor: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Whether every plugin agrees to evict a task of the same queue."""
-        return all(plugin.preemptable(taker, unit, victim) for plugin in self._preemptable)
+        return all(plugin.preemptable(preemptor, unit, victim) for plugin in self._preemptable)
 
     def can_go_on(self, job: Job, without: Task | None = None) -> bool:
         """Whether every plugin agrees that a job can continue without that task."""

@@ -136,7 +136,7 @@ def lowers_shortfall(transaction: Transaction, capacity: list[int]) -> bool:
             whole.setdefault(gone.beneficiary, Counter()).subtract(dict(gone.task.shape.ask))
     nothing: Counter[int] = Counter()
     gained = _gained_by_tasks(transaction, capacity)
-    for leaf in (leaf for leaf in {**held, **whole} if leaf.whole_counts is None):
+    for leaf in (leaf for leaf in {**held, **whole} if leaf.integer_task_counts is None):
         more_held, more_whole = held.get(leaf, nothing), whole.get(leaf, nothing)
         for j, total in enumerate(capacity):
             before = max(0, leaf.integer_target[j] + more_whole[j] - leaf.held[j] - more_held[j])
@@ -154,8 +154,8 @@ def _gained_by_tasks(transaction: Transaction, capacity: list[int]) -> Fraction:
         more[key] = more.get(key, 0) - 1
     gained = Fraction(0)
     for (leaf, items), number in more.items():
-        if leaf.whole_counts is not None:
-            left = leaf.whole_counts.get(items, 0) - running_alike(leaf, items)
+        if leaf.integer_task_counts is not None:
+            left = leaf.integer_task_counts.get(items, 0) - running_alike(leaf, items)
             size = sum(Fraction(amount, max(1, capacity[j])) for j, amount in items)
             gained += (max(0, left + number) - max(0, left)) * size
     return gained

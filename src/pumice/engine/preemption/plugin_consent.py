@@ -25,13 +25,13 @@ class PluginConsent:
     classes: bool  # a job preempts one of a lower priority class in its queue
     tasks: bool  # a task preempts a lower-priority task of its own job
 
-    def given(self, taker: JobNode, victim: JobNode, *, across: bool) -> bool:
-        """Whether a plugin may support that ``taker`` preempts ``victim``; the rule compares their shares."""
+    def given(self, preemptor: JobNode, victim: JobNode, *, across: bool) -> bool:
+        """Whether a plugin may support that ``preemptor`` preempts ``victim``; the rule compares their shares."""
         if across:
             return self.queues
         if self.shares:
             return True
-        return self.classes and taker.parent is victim.parent and taker.rank_class < victim.rank_class
+        return self.classes and preemptor.parent is victim.parent and preemptor.rank_class < victim.rank_class
 
 
 def consent_of_plugins(plugins: Sequence[tuple[PluginConfig, Plugin]]) -> PluginConsent:

@@ -46,9 +46,9 @@ class FailedAttempt:
 class Preemptors:
     """The preemptors of one action: how long each has been starved, and which attempts failed."""
 
-    def __init__(self, action: str, brakes: PreemptionCooldown, *, across: bool) -> None:
+    def __init__(self, action: str, cooldown: PreemptionCooldown, *, across: bool) -> None:
         self.action = action
-        self.cooldown = brakes
+        self.cooldown = cooldown
         self.across_queues = across  # between queues (reclaim), or inside one (preempt)
         self.committed = 0  # number of committed preemptions
         self.without_gain = 0  # of these, the ones that did not lower the sum of shortfalls: must stay 0
@@ -74,27 +74,31 @@ class Preemptors:
         if self.across_queues and not context.policy.consent.queues:
             self._since.clear()
             return
-        takers = self._starved_long_enough(context)
-        if not takers:
+        preemptors = self._starved_long_enough(context)
+        if not preemptors:
             return
         context.nodes.find_freeing()
         self._pool = PreemptibleTasks(context, self._possible_victims(context), self.cooldown.min_runtime)
         self._freeable.clear()
-        self._drop_infeasible(context, takers)
+        self._drop_infeasible(context, preemptors)
         order, candidates = context.order, context.candidates
         passed_over: list[JobNode] = []
-        for taker in takers:
-            order.set_candidate(taker, taker.unit.ask, True)
-        while takers and (leaf := order.next_job()) is not None:
-            if leaf not in takers:  # it fits without evictions; allocate will serve it
+        for preemptor in preemptors:
+            order.set_candidate(preemptor, preemptor.unit.ask, True)
+        while preemptors and (leaf := order.next_job()) is not None:
+            if leaf not in preemptors:  # it fits without evictions; allocate will serve it
                 passed_over.append(leaf)
                 order.set_candidate(leaf, leaf.unit.ask, False)
-            elif self._is_starved(context, leaf) and self._try_preempt(context, leaf, takers) and leaf.unit is not None:
+            elif (
+                self._is_starved(context, leaf)
+                and self._try_preempt(context, leaf, preemptors)
+                and leaf.unit is not None
+            ):
                 order.set_candidate(leaf, leaf.unit.ask, True)
             else:
-                del takers[leaf]
+                del preemptors[leaf]
                 candidates.offer_again(leaf)
-        for other in (*takers, *passed_over):
+        for other in (*preemptors, *passed_over):
             candidates.offer_again(other)
 
     def waits_for_cooldown(self, now: int) -> bool:
@@ -133,16 +137,16 @@ class Preemptors:
         queue = context.sync.queue_of(leaf.queue) if self.across_queues else None
         return queue is None or queue.reclaimable
 
-    def _drop_infeasible(self, context: SchedulingContext, takers: dict[JobNode, None]) -> None:
+    def _drop_infeasible(self, context: SchedulingContext, preemptors: dict[JobNode, None]) -> None:
         """Drop the preemptors that would fit on no node even if every preemptible task were evicted."""
         known: dict[tuple[AllocationUnit, ShareNode], bool] = {}
-        for leaf in list(takers):
+        for leaf in list(preemptors):
             unit: AllocationUnit = leaf.unit
             level = context.tree.root if self.across_queues else leaf.queue
             if (unit, level) not in known:
                 known[unit, level] = self._is_infeasible(context, unit, level)
             if known[unit, level]:
-                del takers[leaf]
+                del preemptors[leaf]
                 self._failed_attempts[self._key(context, leaf)] = FailedAttempt(
                     context.changes.version, self._pool.next_eligible_at
                 )
@@ -194,7 +198,7 @@ class Preemptors:
 
     # --- preempting ----------------------------------------------------------------------------------------------
 
-    def _try_preempt(self, context: SchedulingContext, leaf: JobNode, takers: dict[JobNode, None]) -> bool:
+    def _try_preempt(self, context: SchedulingContext, leaf: JobNode, preemptors: dict[JobNode, None]) -> bool:
         unit: AllocationUnit = leaf.unit
         key = self._key(context, leaf)
         if key in self._failed_attempts or not self.may_preempt(context, leaf):
@@ -220,16 +224,16 @@ class Preemptors:
             claimed = plan_evictions(context, transaction, hunt, leaf, unit)
         if not claimed:
             transaction.discard()
-            together = evict_shared_gang(self, context, leaf, hunt, takers)
+            together = evict_shared_gang(self, context, leaf, hunt, preemptors)
             if together is not None:
-                self._record_preemption(context, together, takers)
+                self._record_preemption(context, together, preemptors)
                 return True
             self._failed_attempts[key] = FailedAttempt(context.changes.version, self._pool.next_eligible_at)
             return False
         explain = EvictionReason(self.action, leaf, judge, before)
         transaction.commit(path, explain)
         context.candidates.choose_next_unit(leaf)
-        self._record_preemption(context, transaction, takers)
+        self._record_preemption(context, transaction, preemptors)
         return True
 
     def _freeable_below(self, context: SchedulingContext, level: ShareNode | None) -> FreeableCapacity:
@@ -242,21 +246,21 @@ class Preemptors:
         return found
 
     def _record_preemption(
-        self, context: SchedulingContext, transaction: Transaction, takers: dict[JobNode, None]
+        self, context: SchedulingContext, transaction: Transaction, preemptors: dict[JobNode, None]
     ) -> None:
         self.committed += 1
         if context.order.has_targets and not lowers_shortfall(transaction, context.state.capacity):
             self.without_gain += 1
         for job in {gone.task.job: None for gone in transaction.evictions}:
             assert job is not None
-            takers.pop(context.tree.jobs[job.key], None)  # it has just lost a task
+            preemptors.pop(context.tree.jobs[job.key], None)  # it has just lost a task
         for index in transaction.changed_nodes():
             for freeable in self._freeable.values():
                 freeable.refresh(index)
 
     def may_preempt(self, context: SchedulingContext, leaf: JobNode) -> bool:
         """Whether no plugin forbids this job to preempt."""
-        return not self.across_queues or context.policy.may_take(leaf, leaf.unit) is None
+        return not self.across_queues or context.policy.preemptive(leaf, leaf.unit) is None
 
     def rule_for(self, context: SchedulingContext, leaf: JobNode) -> PreemptionRule:
         """The rule that decides what other jobs may lose to this preemptor."""

@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 
 def evict_shared_gang(
-    rules: Preemptors, context: SchedulingContext, leaf: JobNode, hunt: VictimSearch, takers: dict[JobNode, None]
+    rules: Preemptors, context: SchedulingContext, leaf: JobNode, hunt: VictimSearch, preemptors: dict[JobNode, None]
 ) -> Transaction | None:
     """Evict a gang that blocks this preemptor, for several at once; the committed transaction, or None."""
     for gang, size in list(hunt.gangs_spared.items()):
         before = sibling_keys(hunt.rule, leaf) if context.tracing else {}
         outer = Transaction(context)
         hunt.allowed_gang = gang
-        started, filled = _fill(rules, context, leaf, hunt, takers, outer, size)
+        started, filled = _fill(rules, context, leaf, hunt, preemptors, outer, size)
         if outer.evictions and _is_worth_it(context, hunt, outer, gang, filled, size):
             outer.commit((), EvictionReason(rules.action, leaf, hunt.rule, before))
-            for taker in started:
-                context.candidates.choose_next_unit(taker)
+            for preemptor in started:
+                context.candidates.choose_next_unit(preemptor)
             return outer
         outer.discard()
     hunt.allowed_gang = None
@@ -49,7 +49,7 @@ def _is_worth_it(
     """Whether the preemptors gain enough: by the integer targets, or else by using half of what the gang frees."""
     if not hunt.rule.by_target:
         return filled * 2 >= size
-    return improves_split([(taker, ask) for taker, ask, *_ in outer.charges], [gang], context.state.capacity)
+    return improves_split([(preemptor, ask) for preemptor, ask, *_ in outer.charges], [gang], context.state.capacity)
 
 
 def _fill(
@@ -57,7 +57,7 @@ def _fill(
     context: SchedulingContext,
     leaf: JobNode,
     hunt: VictimSearch,
-    takers: dict[JobNode, None],
+    preemptors: dict[JobNode, None],
     outer: Transaction,
     enough: float,
 ) -> tuple[dict[JobNode, None], float]:
@@ -65,32 +65,32 @@ def _fill(
     order, capacity = context.order, context.state.capacity
     started: dict[JobNode, None] = {}
     filled, first = 0.0, True
-    taker: JobNode | None = leaf
+    preemptor: JobNode | None = leaf
     full: list[JobNode] = []
-    while taker is not None and filled < enough:
+    while preemptor is not None and filled < enough:
         inner = Transaction(context, outer)
         lost = {gone.task.job for gone in outer.evictions}
-        again = taker not in started or taker.unit.size == 1
-        may = taker in takers and taker.job not in lost and again and _waits(context, taker)
-        judge = hunt.rule if taker is leaf else rules.rule_for(context, taker)
+        again = preemptor not in started or preemptor.unit.size == 1
+        may = preemptor in preemptors and preemptor.job not in lost and again and _waits(context, preemptor)
+        judge = hunt.rule if preemptor is leaf else rules.rule_for(context, preemptor)
         fits = (
             may
-            and rules.may_preempt(context, taker)
-            and plan_evictions(context, inner, hunt, taker, taker.unit, victims=first)
+            and rules.may_preempt(context, preemptor)
+            and plan_evictions(context, inner, hunt, preemptor, preemptor.unit, victims=first)
         )
         gone = inner.all_evictions()
         if fits and evictions_allowed(context, judge, gone) and evictions_allowed(context, hunt.rule, gone):
             inner.commit()
-            started[taker] = None
-            filled += part_of(taker.unit.ask, capacity)
+            started[preemptor] = None
+            filled += part_of(preemptor.unit.ask, capacity)
         else:
             inner.discard()
             if first:
                 break
-            full.append(taker)
-            order.set_candidate(taker, taker.unit.ask, False)
+            full.append(preemptor)
+            order.set_candidate(preemptor, preemptor.unit.ask, False)
         first = False
-        taker = order.next_job()
+        preemptor = order.next_job()
     for other in full:
         order.set_candidate(other, other.unit.ask, True)
     return started, filled

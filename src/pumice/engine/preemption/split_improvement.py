@@ -28,8 +28,8 @@ def improves_split(units: list[tuple[JobNode, Items]], gone: Iterable[JobNode], 
     short: dict[ShareNode, float] = {}
     for job in gone:
         started: dict[ShareNode, Counter[int]] = {}
-        for taker, items in units:
-            _, ours, theirs = lowest_common_ancestor(taker, job)
+        for preemptor, items in units:
+            _, ours, theirs = lowest_common_ancestor(preemptor, job)
             started.setdefault(ours, Counter()).update(dict(items))
             lacks = (_missing(theirs, j) / (capacity[j] or 1) for j, _ in job.demand.total)
             short[theirs] = max(lacks, default=0.0)

@@ -58,7 +58,7 @@ class VictimSearch:
     def __init__(
         self,
         context: SchedulingContext,
-        taker: JobNode,
+        preemptor: JobNode,
         unit: AllocationUnit,
         judge: PreemptionRule,
         levels: list[ShareNode],
@@ -68,7 +68,7 @@ class VictimSearch:
         across: bool,
     ) -> None:
         self._context = context
-        self._taker = taker
+        self._preemptor = preemptor
         self._unit = unit
         self.rule = judge
         self._levels = levels
@@ -210,7 +210,7 @@ class VictimSearch:
     def in_order(self, number: int, *, strict: bool) -> Iterator[Task]:
         """Potential victims up to this level, in order."""
         for level in self._levels[: number + 1]:
-            side = _side(level, self._taker)
+            side = _side(level, self._preemptor)
             others = [child for child in level.children.values() if child is not side]
             yield from self._asked([child for child in others if not strict or self.rule.is_over_target(child)])
 
@@ -259,7 +259,7 @@ class VictimSearch:
 
     def _way_to(self, leaf: JobNode) -> tuple[int, bool, tuple[tuple[float, int], ...]]:
         """The common ancestor's level, whether the branch there exceeds its share, and the path down to the job."""
-        level, _, branch = lowest_common_ancestor(self._taker, leaf)
+        level, _, branch = lowest_common_ancestor(self._preemptor, leaf)
         way: list[tuple[float, int]] = []
         node: ShareNode = leaf
         while node is not level and node.parent is not None:
@@ -373,24 +373,24 @@ class VictimSearch:
         if task.job is None or task not in self._pool or not is_running(self._context, task):
             return None
         leaf = self._context.tree.jobs.get(task.job.key)
-        if leaf is None or leaf is self._taker or leaf.job is not task.job:
+        if leaf is None or leaf is self._preemptor or leaf.job is not task.job:
             return None
         if (leaf, task.shape, task.node) in self._refused:
             return None
-        if not self._context.policy.consent.given(self._taker, leaf, across=self._across):
+        if not self._context.policy.consent.given(self._preemptor, leaf, across=self._across):
             return None
         return leaf if self.rule.may_lose(leaf, task.shape.ask) else None
 
     def _plugins_agree(self, victims: Victims) -> bool:
-        policy, taker, unit = self._context.policy, self._taker, self._unit
+        policy, preemptor, unit = self._context.policy, self._preemptor, self._unit
         ask = policy.reclaimable if self._across else policy.preemptable
-        return all(ask(taker, unit, task) for task in victims)
+        return all(ask(preemptor, unit, task) for task in victims)
 
     def _queues_may_lose(self, leaf: JobNode, items: Items) -> bool:
         """Whether the queues that would lose are reclaimable and keep their guarantees."""
         if not self._across:
             return True
-        level, _, _ = lowest_common_ancestor(self._taker, leaf)
+        level, _, _ = lowest_common_ancestor(self._preemptor, leaf)
         node: ShareNode | None = leaf.queue
         while node is not None and node is not level:
             queue = self._context.sync.queue_of(node)
@@ -409,7 +409,7 @@ class VictimSearch:
         gone = {
             self._context.tree.jobs[d.task.job.key]: None for d in transaction.all_evictions() if d.task.job is not None
         }
-        units = [(taker, ask) for taker, ask, *_ in transaction.all_charges()]
+        units = [(preemptor, ask) for preemptor, ask, *_ in transaction.all_charges()]
         return improves_split(units, [job for job in gone if not job.job.running], capacity)
 
     def _eviction_group(self, task: Task, leaf: JobNode) -> Victims:
@@ -459,9 +459,9 @@ def _has_room(node: ClusterNode, shape: TaskShape) -> bool:
     return all(node.future(j) >= amount for j, amount in shape.items)
 
 
-def _side(level: ShareNode, taker: ShareNode) -> ShareNode:
+def _side(level: ShareNode, preemptor: ShareNode) -> ShareNode:
     """The child of a level on the preemptor's path."""
-    node = taker
+    node = preemptor
     while node.parent is not level:
         assert node.parent is not None
         node = node.parent

@@ -87,4 +87,4 @@ def _may_evict(context: SchedulingContext, task: Task) -> bool:
 
 
 def _explain(gone: Eviction) -> Evict:
-    return Evict(gone.task.spec.key, gone.node.name, gone.leaf.job.key, "", "relieve")
+    return Evict(gone.task.spec.key, gone.node.name, gone.leaf.job.key, "", "relieve-nodes")

@@ -103,7 +103,7 @@ def _evict_part(context: SchedulingContext, leaf: JobNode) -> None:
 
 
 def _explain(gone: Eviction) -> Evict:
-    return Evict(gone.task.spec.key, gone.node.name, gone.leaf.job.key, "", "mend")
+    return Evict(gone.task.spec.key, gone.node.name, gone.leaf.job.key, "", "repair-gangs")
 
 
 def _report(context: SchedulingContext, job: Job, what: str) -> None:

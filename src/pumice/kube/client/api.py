@@ -1,7 +1,7 @@
 """The verbs of a Kubernetes API on its resources.
 
-Objects are given to it as plain documents and come back as the resource reads them. Every verb raises
-``ApiError`` if the API says no, and ``UnreachableError`` if nobody answers.
+Callers pass objects as plain documents; responses are decoded to the type of the resource. Every verb raises
+``ApiError`` if the API returns an error, and ``UnreachableError`` if there is no response.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pumice.kube.resources import PODS, Resource
 T = TypeVar("T")
 
 Batch = list[tuple[str, Raw]]
-"""Events of a watch: what happened, and the object, undecoded."""
+"""Events of a watch: the type of each event, and its object, undecoded."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -47,7 +47,7 @@ class ListOptions:
     fields: str = ""
 
     def query(self) -> dict[str, str]:
-        """As a request says it; the namespace stands in the path."""
+        """The options as query parameters; the namespace is part of the path."""
         given = {"labelSelector": self.labels, "fieldSelector": self.fields}
         return {name: value for name, value in given.items() if value}
 
@@ -57,7 +57,7 @@ ALL_OBJECTS = ListOptions()
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """What a collection held at one revision."""
+    """The objects of a collection at one resourceVersion."""
 
     items: list[T]
     revision: str
@@ -116,7 +116,7 @@ class Api:
         return _decoded(resource, await self.session.call("GET", resource.path(namespace, name)))
 
     async def identity(self) -> str:
-        """Which cluster this is: the uid of its kube-system, which tells clusters apart; empty if it is hidden."""
+        """The identity of the cluster: the uid of its namespace kube-system; empty if we may not read it."""
         try:
             found = await self.get(KUBE_SYSTEM, "kube-system")
         except ApiError as error:
@@ -164,7 +164,7 @@ class Api:
         *,
         silence: float = SILENCE_SECONDS,
     ) -> AsyncGenerator[tuple[str, T], None]:
-        """What changes after a revision: ADDED, MODIFIED, DELETED or BOOKMARK, with the object."""
+        """Watch from a resourceVersion on: ADDED, MODIFIED, DELETED or BOOKMARK, with the object."""
         async with aclosing(self.events(resource, revision, choice, silence=silence)) as batches:
             async for batch in batches:
                 for kind, raw in batch:
@@ -204,7 +204,7 @@ class Api:
         """Create an object, in the namespace given or the one it names."""
         namespace = namespace or new.get("metadata", {}).get("namespace", "")
         if resource.namespaced and not namespace:
-            raise ValueError(f"{resource.kind}: which namespace? {resource.plural} are in one")
+            raise ValueError(f"a namespace is required to write a {resource.kind}: {resource.plural} are namespaced")
         return _decoded(resource, await self.session.call("POST", resource.path(namespace), body=_encode(new)))
 
     async def update(self, resource: Resource[T], new: Mapping[str, Any], *, subresource: str = "") -> T:
@@ -287,18 +287,18 @@ class Api:
 
 
 def _understood(decoder: Decoder[T], content: bytes | Raw) -> T:
-    """What an answer says. If that is nothing, it was not the API that has spoken."""
+    """Decode a response. A body that is not JSON did not come from a Kubernetes API."""
     try:
         return decoder.decode(content)
     except msgspec.DecodeError as error:
-        raise UnreachableError(f"the answer is not one of a Kubernetes API: {error}") from None
+        raise UnreachableError(f"the response is not valid for the Kubernetes API: {error}") from None
 
 
 def _decoded(resource: Resource[T], content: bytes) -> T:
     try:
         return resource.decode(content)
     except msgspec.DecodeError as error:
-        raise UnreachableError(f"the answer is not one of a Kubernetes API: {error}") from None
+        raise UnreachableError(f"the response is not valid for the Kubernetes API: {error}") from None
 
 
 def _delete_options(uid: str, revision: str, grace: int | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What can go wrong with a call to a Kubernetes API: it says no, nobody answers, or there are no credentials."""
+"""Errors of calls to a Kubernetes API: an error Status, no response, or no credentials."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class ApiError(Exception):
-    """The API said no: code, reason, message and details of its Status."""
+    """The API returned an error: code, reason, message and details of its Status."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class ApiError(Exception):
         self.message = message
         self.details = details or {}
         self.retry_after = retry_after
-        """Seconds after which the API would like to be asked again; None if it said nothing about that."""
+        """The ``Retry-After`` of the response in seconds; None without one."""
 
     @property
     def not_found(self) -> bool:
@@ -41,17 +41,17 @@ class ApiError(Exception):
 
     @property
     def conflict(self) -> bool:
-        """The object is not, or no longer, what the request takes it for."""
+        """The object differs from what the request expects (409)."""
         return self.code == 409 and self.reason != "AlreadyExists"
 
     @property
     def expired(self) -> bool:
-        """The revision asked for lies too far back: begin again with a list."""
+        """The requested resourceVersion is too old (410): list again."""
         return self.code == 410
 
 
 class UnreachableError(Exception):
-    """Nobody answers at the address, or the answer broke off."""
+    """There is no server at the address, or the response broke off."""
 
     def __init__(self, message: str, *, sent: bool = True) -> None:
         super().__init__(message)
@@ -67,12 +67,12 @@ class CredentialError(UnreachableError):
 
 
 def retry_after_seconds(error: Exception) -> float:
-    """Seconds after which the API would like to be asked again; 0 if it has not said."""
+    """The ``Retry-After`` of an error in seconds; 0 without one."""
     return (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0
 
 
 def error_from_response(code: int, phrase: str, content: bytes, retry_after: str = "") -> ApiError:
-    """The error that an answer stands for. What is between us and the API may answer with anything."""
+    """The error for a response. Proxies between client and API may send any body."""
     try:
         status = _decode(content)
     except ValueError:  # UnicodeDecodeError is one
@@ -93,5 +93,5 @@ def error_from_status(status: dict[str, Any], *, code: int = 0, retry_after: str
 
 
 def _seconds(text: str) -> float | None:
-    """Seconds; a date, which HTTP would allow, counts as nothing said."""
+    """Seconds; None for a date, which HTTP would allow too."""
     return float(text) if text.isdecimal() else None

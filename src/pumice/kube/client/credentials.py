@@ -1,8 +1,8 @@
-"""What a request proves its user with, and where that comes from.
+"""The credentials of requests, and their sources.
 
-A bearer token stands in the kubeconfig, or in a file that is replaced from time to time (service account tokens are),
-or a command supplies it (``exec_plugin``). Both clients, ``transport`` and ``sync_client``, ask a ``CredentialSource``
-before every request, and once more when the API server answers 401.
+A bearer token comes from the kubeconfig, from a file that is replaced from time to time (service account tokens are),
+or from a command (``exec_plugin``). Both clients, ``transport`` and ``sync_client``, ask a ``CredentialSource`` before
+every request, and once more when the API server answers 401.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 TOKEN_FILE_SECONDS = 60.0
-"""A token file is read again after so long."""
+"""Seconds after which a token file is read again."""
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class Credential:
     certificate: bytes = field(default=b"", repr=False)
     key: bytes = field(default=b"", repr=False)
     expires: float | None = field(default=None, compare=False)
-    """Seconds since 1970; None if it does not say. The same token with another expiry is the same credential."""
+    """Seconds since 1970; None if unknown. The same token with another expiry is the same credential."""
 
     def headers(self) -> dict[str, str]:
         """The Authorization header, where there is a token."""
@@ -68,7 +68,7 @@ class FixedCredential:
 
 
 class TokenFile:
-    """A token in a file. Whoever writes the file replaces the token long before it expires."""
+    """A token in a file. The kubelet, or another writer, replaces the token long before it expires."""
 
     def __init__(self, path: Path, token: str, now: Callable[[], float] = time.monotonic) -> None:
         self._path = path
@@ -87,7 +87,7 @@ class TokenFile:
         return self.cached()
 
     def renew(self, refused: Credential) -> bool:
-        """Read the file again, unless somebody has since the refused token was taken from it."""
+        """Read the file again, unless another call has done so since the rejected token was read."""
         if self._credential == refused:
             self._read()
         return self._credential != refused
@@ -97,7 +97,9 @@ class TokenFile:
         try:
             token = self._path.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
-            log.warning("%s cannot be read (%s); the token read before is used", self._path, error)
+            log.warning(
+                'Failed to read the token file, using the previous token: path=%s error="%s"', self._path, error
+            )
             return
         if token:
             self._credential = Credential(token)

@@ -30,25 +30,25 @@ from pumice.kube.client.credentials import Credential
 from pumice.kube.client.tls import load_client_certificate
 
 EXEC_INFO = "KUBERNETES_EXEC_INFO"
-"""The environment variable that tells the command what is asked of it."""
+"""The environment variable with the ExecCredential request for the command."""
 RUN_SECONDS = 60.0
-"""The command may take so long. Where a person answers its questions, there is no limit."""
+"""Timeout of the command in seconds. An interactive command has none."""
 REFRESH_SECONDS = 60.0
-"""So long before it expires a credential is refreshed; but not before nine tenths of its life have passed."""
+"""Seconds before its expiry at which a credential is refreshed, but never before 90 % of its lifetime."""
 RETRY_SECONDS = 5.0
 """The command does not run again so soon after it failed, or after a 401 made it run."""
 SHOWN = 2000
-"""At most so many characters of what the command printed go into an error: the last ones."""
+"""Maximum number of characters of the command's output in an error message: the last ones."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ExecConfig:
-    """What a kubeconfig says about the command."""
+    """The entry ``user.exec`` of a kubeconfig."""
 
     field: str
-    """Where it says so, for errors: ``FILE: users[NAME].user.exec``."""
+    """The location of the entry, for errors: ``FILE: users[NAME].user.exec``."""
     command: str
     api_version: str
     arguments: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class ExecConfig:
     install_hint: str = ""
     interactive_mode: str = "IfAvailable"
     cluster: dict[str, object] | None = None
-    """What the command is told about the cluster, where it wants to know (``provideClusterInfo``)."""
+    """The cluster, as passed to a command with ``provideClusterInfo``."""
 
 
 class ExecPlugin:
@@ -82,7 +82,7 @@ class ExecPlugin:
         self._renew_at = -math.inf
 
     def detach(self, timeout: float = RUN_SECONDS) -> None:
-        """Run the command without the terminal from now on: somebody else is using it."""
+        """Run the command without the terminal from now on, because the caller uses the terminal itself."""
         self._terminal, self._timeout = False, timeout
 
     def cached(self) -> Credential | None:
@@ -103,12 +103,12 @@ class ExecPlugin:
                 old = self._credential
                 if old is None or old.expires is None or old.expires <= self._clock():
                     raise
-                log.warning("%s; the credential that is about to expire is used", error)
+                log.warning('Failed to refresh the credential, using the one that expires soon: error="%s"', error)
                 self._refresh_at = min(old.expires, self._clock() + RETRY_SECONDS)
                 return old
 
     def renew(self, refused: Credential) -> bool:
-        """Run the command again after a 401, unless somebody else already has; whether it gave something new."""
+        """Run the command again after a 401, unless another call has; returns whether the credential is new."""
         with self._lock:
             if self._credential == refused:
                 if self._monotonic() < self._renew_at:
@@ -132,7 +132,7 @@ class ExecPlugin:
 
 
 def run_command(config: ExecConfig, *, terminal: bool = True, timeout: float = RUN_SECONDS) -> Credential:
-    """Run the command and read what it prints; ``CredentialError`` says what went wrong."""
+    """Run the command and parse its output; raises ``CredentialError``."""
     interactive = _interactive(config, terminal)
     spec: dict[str, object] = {"interactive": interactive}
     if config.cluster is not None:
@@ -149,26 +149,31 @@ def run_command(config: ExecConfig, *, terminal: bool = True, timeout: float = R
             check=False,
         )
     except FileNotFoundError:
-        raise _error(config, "was not found", config.install_hint) from None
+        raise _error(config, "executable not found", config.install_hint) from None
     except OSError as error:
-        raise _error(config, f"cannot be run: {error.strerror}", config.install_hint) from None
+        raise _error(config, f"cannot be executed: {error.strerror}", config.install_hint) from None
     except subprocess.TimeoutExpired as error:
-        raise _error(config, f"did not end within {timeout:g} s", _text(error.stderr)) from None
+        raise _error(config, f"timed out after {timeout:g} s", _text(error.stderr)) from None
     printed = _text(done.stderr)
     if done.returncode < 0:
-        raise _error(config, f"was ended by signal {-done.returncode}", printed)
+        raise _error(config, f"was killed by signal {-done.returncode}", printed)
     if done.returncode:
         raise _error(config, f"failed with exit code {done.returncode}", printed)
     if printed:
-        log.info("%s: %s: %s", config.field, config.command, printed)
+        log.info(
+            'Credential plugin wrote to standard error: field="%s" command=%s output="%s"',
+            config.field,
+            config.command,
+            printed,
+        )
     return _read(config, done.stdout, printed)
 
 
 def _interactive(config: ExecConfig, terminal: bool) -> bool:
-    """Whether the command may ask questions: it has said so, and standard input is a terminal."""
+    """Whether the command may be interactive: its mode allows that, and standard input is a terminal."""
     available = terminal and sys.stdin is not None and sys.stdin.isatty()
     if config.interactive_mode == "Always" and not available:
-        raise _error(config, "needs a terminal (interactiveMode: Always), and standard input is none")
+        raise _error(config, "requires a terminal (interactiveMode: Always), but standard input is not a terminal")
     return available and config.interactive_mode != "Never"
 
 
@@ -192,39 +197,44 @@ def _read(config: ExecConfig, output: bytes, printed: str) -> Credential:
     """The credential in the command's output, which no error repeats: it may contain secrets."""
 
     def wrong(what: str) -> CredentialError:
-        return _error(config, f"printed no usable ExecCredential: {what}", printed)
+        return _error(config, f"did not print a valid ExecCredential: {what}", printed)
 
     try:
         found = _decoder.decode(output)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise wrong(str(error)) from None
     if found.kind != "ExecCredential":
-        raise wrong(f"its kind is {found.kind!r}")
+        raise wrong(f"kind: Invalid value: {found.kind!r}: must be 'ExecCredential'")
     if found.api_version != config.api_version:
-        raise wrong(f"its apiVersion is {found.api_version!r}, but the kubeconfig asks for {config.api_version!r}")
+        raise wrong(
+            f"apiVersion: Invalid value: {found.api_version!r}: must be {config.api_version!r}, as in the kubeconfig"
+        )
     status = found.status or _Status()
     token, certificate, key = status.token or "", status.client_certificate_data or "", status.client_key_data or ""
     if not (token or certificate or key):
-        raise wrong("status has neither a token nor a client certificate")
+        raise wrong("status: Required value: must have a token or a client certificate")
     if bool(certificate) != bool(key):
-        raise wrong(f"status.client{'Key' if certificate else 'Certificate'}Data is missing")
+        raise wrong(f"status.client{'Key' if certificate else 'Certificate'}Data: Required value")
     expires = None
     if status.expiration_timestamp:
         try:
             expires = moment_of(status.expiration_timestamp) / 1e6
         except ValueError:
-            raise wrong(f"status.expirationTimestamp: {status.expiration_timestamp!r} is no RFC 3339 time") from None
+            raise wrong(
+                f"status.expirationTimestamp: Invalid value: {status.expiration_timestamp!r}: must be "
+                "an RFC 3339 timestamp"
+            ) from None
     if certificate:
         try:
             load_client_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate.encode(), key.encode())
         except OSError as error:  # SSLError is one
-            raise wrong(f"status.clientCertificateData and clientKeyData cannot be used: {error}") from None
+            raise wrong(f"status.clientCertificateData and clientKeyData: Invalid value: {error}") from None
     return Credential(token, certificate.encode(), key.encode(), expires)
 
 
 def _error(config: ExecConfig, what: str, *details: str) -> CredentialError:
     """Names the user entry and the command; arguments are left out, because they may contain secrets."""
-    told = [f"{config.field}: the command {config.command} {what}", *(text for text in details if text)]
+    told = [f"{config.field}: credential plugin {config.command} {what}", *(text for text in details if text)]
     return CredentialError("\n".join(told))
 
 

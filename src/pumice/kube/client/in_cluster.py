@@ -1,7 +1,7 @@
-"""Where the cluster is, for a program that runs in one of its pods: what the kubelet has put there.
+"""Access to the cluster for a program in one of its pods: the files and variables that the kubelet provides.
 
-The token is replaced in its file from time to time, and the authorities are when the cluster gets others. So they are
-read again (``transport``).
+The kubelet replaces the token file from time to time, and the file with the authorities when the cluster gets new ones.
+So ``transport`` reads them again.
 """
 
 from __future__ import annotations
@@ -34,4 +34,4 @@ def in_cluster(environment: Mapping[str, str] | None = None, account: Path = ACC
             authority_file=authority,
         )
     except OSError as error:
-        raise FieldError(str(account), f"cannot be read: {error.strerror}") from None
+        raise FieldError(str(account), f"cannot read the file: {error.strerror}") from None

@@ -1,8 +1,8 @@
-"""Where the cluster is and how to enter it, as kubectl is told: the kubeconfig.
+"""Access to a cluster as kubectl has it: the kubeconfig.
 
-``$KUBECONFIG`` may name several files; as with kubectl the first that says something wins, name by name, and files
-that are not there are passed over. Certificates, keys and tokens stand in the file itself, or in files beside it, or
-a command supplies them (``exec_plugin``).
+``$KUBECONFIG`` may name several files; as with kubectl the first file that defines a name wins, and missing files are
+skipped. Certificates, keys and tokens are in the kubeconfig itself, in files that it names, or come from a command
+(``exec_plugin``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Access:
     verify: bool = True
     server_name: str = ""
     token_file: Path | None = None
-    """Where the token comes from, if it is one that is replaced from time to time."""
+    """The file of the token, if it is one that is replaced from time to time."""
     authority_file: Path | None = None
     """Where ``authority`` comes from, if from a file."""
     exec_plugin: ExecPlugin | None = None
@@ -70,13 +70,15 @@ def default_paths(environment: Mapping[str, str]) -> list[Path]:
 def read_kubeconfig(
     path: Path | None = None, *, context: str = "", environment: Mapping[str, str] | None = None
 ) -> Access:
-    """Read how to reach the cluster of the current context (or of another), or say what is missing where."""
+    """Read how to reach the cluster of the current context, or of another; raises ``FieldError``."""
     paths = [path] if path else default_paths(os.environ if environment is None else environment)
     merged, origin = _merged(paths, must_exist=path is not None)
     files = ", ".join(map(str, paths))
     name = context or merged["current-context"]
     if not name:
-        raise FieldError(f"{files}: current-context", "none is set; choose one with kubectl config use-context NAME")
+        raise FieldError(
+            f"{files}: current-context", "Required value: choose a context with kubectl config use-context NAME"
+        )
     entry = _named(merged, "contexts", "context", name, f"{files}: {'contexts' if context else 'current-context'}")
     where = origin["contexts", name]
     cluster_name, user_name = entry.get("cluster", ""), entry.get("user", "")
@@ -120,16 +122,16 @@ def _merged(paths: list[Path], *, must_exist: bool) -> tuple[dict[str, Any], dic
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise FieldError(str(path), f"cannot be read: {error.strerror}") from None
+            raise FieldError(str(path), f"cannot read the file: {error.strerror}") from None
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise FieldError(str(path), f"is not YAML: {' '.join(str(error).split())}") from None
+            raise FieldError(str(path), f"not valid YAML: {' '.join(str(error).split())}") from None
         found = True
         document = _mapping({} if document is None else document, str(path))
         merged["current-context"] = merged["current-context"] or document.get("current-context") or ""
         for kind in ("clusters", "contexts", "users"):
             entries = document.get(kind) or []
             if not isinstance(entries, list):
-                raise FieldError(f"{path}: {kind}", "a list is needed")
+                raise FieldError(f"{path}: {kind}", "must be a list")
             for position, entry in enumerate(entries):
                 name = _mapping(entry, f"{path}: {kind}[{position}]").get("name", "")
                 if name not in merged[kind]:
@@ -137,8 +139,10 @@ def _merged(paths: list[Path], *, must_exist: bool) -> tuple[dict[str, Any], dic
                     origin[kind, name] = path
     if not found:
         listed = ", ".join(map(str, paths))
-        hint = "" if must_exist else f"; set {VARIABLE}, or start a cluster with pumice up and use the line it prints"
-        raise FieldError(listed, f"no kubeconfig there{hint}")
+        hint = (
+            "" if must_exist else f"; set {VARIABLE}, or start a cluster with pumice up and use the line that it prints"
+        )
+        raise FieldError(listed, f"file not found{hint}")
     return merged, origin
 
 
@@ -146,13 +150,13 @@ def _named(merged: Mapping[str, Any], kind: str, part: str, name: str, where: st
     entry = merged[kind].get(name)
     if entry is None:
         known = ", ".join(merged[kind]) or "none"
-        raise FieldError(where, f"{name!r} is not among the {kind}; there are: {known}")
+        raise FieldError(where, f"Not found: {name!r}: known {kind} are {known}")
     return _mapping(entry.get(part) or {}, f"{kind}[{name}].{part}")
 
 
 def _mapping(found: object, where: str) -> dict[str, Any]:
     if not isinstance(found, dict):
-        raise FieldError(where, f"{type(found).__name__} given, but a mapping is needed")
+        raise FieldError(where, f"Invalid value: {type(found).__name__}: must be a mapping")
     return found
 
 
@@ -162,14 +166,16 @@ def _access(
     server = cluster.get("server")
     if not isinstance(server, str) or not server.startswith(("http://", "https://")):
         raise FieldError(
-            at.field("cluster.server"), f"{server!r} is no address; write for example https://127.0.0.1:6443"
+            at.field("cluster.server"), f"Invalid value: {server!r}: must be a URL such as https://127.0.0.1:6443"
         )
     if cluster.get("proxy-url"):
-        raise FieldError(at.field("cluster.proxy-url"), "proxies are not supported")
+        raise FieldError(at.field("cluster.proxy-url"), "Forbidden: proxies are not supported")
     certificate, key = _content(user, "client-certificate", who), _content(user, "client-key", who)
     if bool(certificate) != bool(key):
         missing = "client-key" if certificate else "client-certificate"
-        raise FieldError(who.field(f"user.{missing}"), "certificate and key belong together, but one is missing")
+        raise FieldError(
+            who.field(f"user.{missing}"), "certificate and key must be given together; one of them is missing"
+        )
     token, token_file = user.get("token") or "", None
     if user.get("tokenFile"):  # the file wins over a token beside it, as with kubectl
         token = _read(who, "user.tokenFile", user["tokenFile"]).decode().strip() or token
@@ -215,17 +221,19 @@ def _exec_config(entry: Mapping[str, Any], cluster: Mapping[str, Any], at: _Plac
     version, command = entry.get("apiVersion"), entry.get("command")
     if version not in EXEC_VERSIONS:
         raise FieldError(
-            who.field("user.exec.apiVersion"), f"{version!r} is not supported; there are {', '.join(EXEC_VERSIONS)}"
+            who.field("user.exec.apiVersion"),
+            f"Unsupported value: {version!r}: supported values: {', '.join(EXEC_VERSIONS)}",
         )
     if not isinstance(command, str) or not command:
-        raise FieldError(who.field("user.exec.command"), "the command that supplies the credentials is missing")
+        raise FieldError(who.field("user.exec.command"), "Required value: the command that prints the credentials")
     if os.sep in command:  # a name without one is looked up in PATH
         command = str(who.file.parent / command)
     mode = entry.get("interactiveMode") or ("IfAvailable" if version.endswith("v1beta1") else None)
     if mode not in INTERACTIVE_MODES:
         raise FieldError(
             who.field("user.exec.interactiveMode"),
-            f"{version} needs one of {', '.join(INTERACTIVE_MODES)}" + (f", not {mode!r}" if mode else ""),
+            (f"Unsupported value: {mode!r}" if mode else f"Required value for {version}")
+            + f": supported values: {', '.join(INTERACTIVE_MODES)}",
         )
     return ExecConfig(
         field=who.field("user.exec"),
@@ -240,7 +248,7 @@ def _exec_config(entry: Mapping[str, Any], cluster: Mapping[str, Any], at: _Plac
 
 
 def _cluster_info(cluster: Mapping[str, Any], at: _Place) -> dict[str, object]:
-    """What an exec plugin is told about the cluster: the certificate authority always inline."""
+    """The cluster as passed to an exec plugin: the certificate authority is always inline."""
     copied = ("server", "tls-server-name", "insecure-skip-tls-verify", "disable-compression")
     info: dict[str, object] = {name: cluster[name] for name in copied if cluster.get(name)}
     authority = _content(cluster, "certificate-authority", at)
@@ -256,7 +264,7 @@ def _strings(found: object, where: str) -> list[str]:
     if found is None:
         return []
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise FieldError(where, "a list of strings is needed")
+        raise FieldError(where, "must be a list of strings")
     return found
 
 
@@ -266,20 +274,20 @@ def _variables(found: object, where: str) -> list[tuple[str, str]]:
         variable = _mapping(each, f"{where}[{position}]")
         name, value = variable.get("name"), variable.get("value", "")
         if not isinstance(name, str) or not name or not isinstance(value, str):
-            raise FieldError(f"{where}[{position}]", "name and value are needed, both strings")
+            raise FieldError(f"{where}[{position}]", "Required value: name and value, both strings")
         variables.append((name, value))
     return variables
 
 
 def _content(entry: Mapping[str, Any], name: str, place: _Place) -> bytes:
-    """What stands in ``NAME-data``, or in the file that ``NAME`` names."""
+    """The value of ``NAME-data``, or the content of the file ``NAME``."""
     part = place.entry.partition("s[")[0]
     inline = entry.get(f"{name}-data")
     if inline:
         try:
             return base64.b64decode(inline, validate=True)
         except (binascii.Error, TypeError, ValueError):
-            raise FieldError(place.field(f"{part}.{name}-data"), "is not base64") from None
+            raise FieldError(place.field(f"{part}.{name}-data"), "Invalid value: must be base64") from None
     return _read(place, f"{part}.{name}", entry[name]) if entry.get(name) else b""
 
 
@@ -288,4 +296,4 @@ def _read(place: _Place, field: str, name: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise FieldError(place.field(field), f"{path} cannot be read: {error.strerror}") from None
+        raise FieldError(place.field(field), f"cannot read {path}: {error.strerror}") from None

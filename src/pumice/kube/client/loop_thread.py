@@ -1,4 +1,4 @@
-"""A thread with an event loop of its own, for what must go on however long the loop of its author is busy."""
+"""A thread with its own event loop, for work that must not wait for the caller's loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LoopThread:
         self._loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-        """Do something there; cancelling what this gives cancels it."""
+        """Run a coroutine in that loop; cancelling the returned future cancels it."""
         return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def enter(self, context: AbstractAsyncContextManager[T]) -> T:

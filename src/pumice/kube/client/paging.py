@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pumice.kube.client.api_errors import ApiError
 
 PAGE_SIZE = 500
-"""Objects that are asked for at once."""
+"""Page size of a list."""
 WATCH_SECONDS = (300, 600)
-"""A watch ends by itself somewhere in here, so that load finds its way to a new server."""
+"""Bounds of the timeout of a watch, in seconds. Watches end at random times, so that load moves to new servers."""
 SILENCE_SECONDS = 150.0
-"""A server sends a bookmark about once a minute: without any for so long, the watch is lost."""
+"""Seconds without any event after which a watch counts as lost: a server sends a bookmark about once a minute."""
 
 
 class ListPages:
@@ -29,11 +29,11 @@ class ListPages:
 
     @property
     def first(self) -> bool:
-        """Whether the next page is the first: what came before it is void."""
+        """Whether the next page is the first one, so that earlier pages are void."""
         return not self._token
 
     def query(self) -> dict[str, str]:
-        """What to ask for next."""
+        """The query for the next page."""
         asked = dict(self._query)
         if self._size:
             asked["limit"] = str(self._size)
@@ -55,7 +55,7 @@ class ListPages:
 
 
 def watch_query(query: Mapping[str, str] | None, revision: str) -> dict[str, str]:
-    """What to ask for to be told what happens after a revision."""
+    """The query of a watch from a resourceVersion on."""
     return {
         **(query or {}),
         "watch": "1",

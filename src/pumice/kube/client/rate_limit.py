@@ -1,4 +1,4 @@
-"""How fast to go: a token bucket for what we ask of an API, and pauses between attempts that fail."""
+"""Rate limits: a token bucket for requests, and exponential backoff between failed attempts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TokenBucket:
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         if rate <= 0 or burst < 1:
-            raise ValueError(f"rate {rate}, burst {burst}: a rate above 0 and a burst of at least 1 are needed")
+            raise ValueError(f"rate {rate}, burst {burst}: the rate must be greater than 0 and the burst at least 1")
         self._rate = rate
         self._burst = burst
         self._now = now
@@ -29,7 +29,7 @@ class TokenBucket:
         self._at = now()
 
     async def take(self) -> None:
-        """Wait for a token. Each one is promised on arrival, so nobody overtakes."""
+        """Wait for a token. Tokens are assigned in the order of the calls."""
         now = self._now()
         self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate) - 1
         self._at = now

@@ -1,8 +1,8 @@
-"""A Kubernetes API, one call after the other: enough for a command that looks at objects or changes them and ends.
+"""A synchronous client of the Kubernetes API, for commands that read or change some objects and end.
 
-Programs that stay use ``transport`` and ``api``; a command need not load what those need. Objects are plain documents.
-Reads share a connection. Every write has one of its own: a connection that has been idle may be gone at the other end,
-and then nobody knows whether a write has arrived.
+Long-running programs use ``transport`` and ``api``; a command need not import their libraries. Objects are plain
+documents. Reads share a connection. Every write has its own: the server may have closed an idle connection, and then
+the outcome of a write on it would be unknown.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pumice.kube.client.paging import PAGE_SIZE, SILENCE_SECONDS, ListPages, wat
 from pumice.kube.client.tls import Trust
 
 TIMEOUT = 30.0
-"""Seconds that an answer may take."""
+"""Timeout of a request, in seconds."""
 NAMES = 5000
-"""Names that are asked for at once, and at all: more nobody chooses from."""
+"""Maximum number of names that a completion requests."""
 
 Document = dict[str, Any]
 Query = Mapping[str, str]
@@ -38,7 +38,7 @@ _APPLY = "application/apply-patch+yaml"  # of which JSON is a part
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a collection held at one revision."""
+    """The objects of a collection at one resourceVersion."""
 
     items: list[Document]
     revision: str
@@ -87,7 +87,7 @@ class Client:
                 return Listing(items, str(about.get("resourceVersion") or ""))
 
     def names(self, path: str) -> Sequence[tuple[str, str]]:
-        """Namespace and name of the first objects of a collection: one page, and only what says who they are."""
+        """Namespace and name of the first objects of a collection: one page, metadata only."""
         light = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
         found = self._call("GET", _with(path, {"limit": str(NAMES)}), accept=light)
         about = [item.get("metadata") or {} for item in _items(found)]
@@ -276,13 +276,13 @@ def _with(path: str, query: Query) -> str:
 
 
 def _understood(content: bytes) -> Document:
-    """What an answer says. If that is nothing, it was not the API that has spoken."""
+    """Decode a response. A body that is not JSON did not come from a Kubernetes API."""
     try:
         found = json.loads(content)
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise UnreachableError("the answer is not one of a Kubernetes API")
+        raise UnreachableError("the response is not valid for the Kubernetes API")
     return found
 
 

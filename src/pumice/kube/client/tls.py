@@ -1,4 +1,4 @@
-"""TLS towards an API: whom to trust, and who we are."""
+"""TLS to an API server: trusted authorities and the client certificate."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ log = logging.getLogger(__name__)
 
 
 class Trust:
-    """Whom a session trusts. Authorities that come from a file are replaced there when the cluster gets others."""
+    """The authorities that a session trusts. A file is replaced when the cluster gets new ones."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self.context = client_context(access) if access.server.startswith("https://") else False
-        """What connections are made with from now on; False without TLS."""
+        """The TLS context of new connections; False without TLS."""
 
     def present(self, credential: Credential) -> None:
         """Make connections with this credential's client certificate from now on, if it has one."""
@@ -34,7 +34,7 @@ class Trust:
             self.context = client_context(self._access)
 
     def renew(self) -> None:
-        """Read the file again, where there is one: who was not trusted by the old may be by the new."""
+        """Read the file again, if there is one: a server may be trusted by the new authorities only."""
         file = self._access.authority_file
         if file is None:
             return
@@ -43,11 +43,11 @@ class Trust:
             if access != self._access:
                 self.context, self._access = client_context(access), access
         except (OSError, ValueError) as error:  # an SSLError is the first, bytes that are no text are the second
-            log.warning("%s cannot be used (%s); the authorities read before are trusted", file, error)
+            log.warning('Failed to load the CA bundle, using the previous one: path=%s error="%s"', file, error)
 
 
 def client_context(access: Access) -> ssl.SSLContext:
-    """What a connection to the cluster needs."""
+    """The TLS context of a connection to the cluster."""
     context = ssl.create_default_context(cadata=access.authority.decode() if access.authority else None)
     if not access.verify:
         context.check_hostname = False

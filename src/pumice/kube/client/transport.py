@@ -1,8 +1,8 @@
-"""HTTP to one cluster: connections that are kept, as many calls at a time as are allowed, and what is tried again.
+"""HTTP to one cluster: persistent connections, a limit on requests in flight, and retries.
 
-A call is tried again when that cannot do harm: a GET always; anything else only when it certainly was not carried out,
-because nobody was there to take it, or because the API said "later" (429 with a time). Whatever else happens to a write
-is for its author, who is told whether it may have been carried out (``UnreachableError.sent``).
+A request is retried only if that is safe: a GET always; a write only if the server certainly did not execute it,
+because no connection could be made, or because the API asked to retry later (429 with Retry-After). All other errors of
+writes go to the caller; ``UnreachableError.sent`` says whether the server may have executed the write.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is asked of a cluster, and for how long."""
+    """Limits of a session: requests in flight, timeouts and retries."""
 
     in_flight: int = 64
-    """Writes at a time, in the order in which they came, and as many reads beside them: to see how things are must not
-    wait until they are changed. Watches are not counted."""
+    """Maximum number of writes in flight, in the order of the calls, and of reads beside them: reads do not wait for
+    writes. Watches do not count."""
     urgent: int = 16
-    """Writes at a time that do not wait for the others."""
+    """Maximum number of urgent writes in flight, which do not wait for the others."""
     timeout: float = 30.0
-    """Seconds for one attempt."""
+    """Timeout of one attempt, in seconds."""
     connect: float = 10.0
     attempts: int = 5
     first_pause: float = 0.1
     longest_pause: float = 5.0
     longest_wait: float = 60.0
-    """If the API asks for more patience than this, the call fails instead."""
+    """The longest Retry-After, in seconds, that a call waits for; beyond that it fails."""
 
 
 class Session:
@@ -68,7 +68,7 @@ class Session:
     ) -> None:
         self.access = access
         self.may_write = may_write
-        """Looked at before every write that goes out: who does not lead any more changes nothing."""
+        """Checked before every write is sent: a replica that is not the leader writes nothing."""
         self._limits = limits = limits or Limits()
         self._reading, self._writing = (asyncio.Semaphore(limits.in_flight) for _ in range(2))
         self._urgent = asyncio.Semaphore(limits.urgent)
@@ -113,7 +113,7 @@ class Session:
         patient: bool = True,
         urgent: bool = False,
     ) -> bytes:
-        """The body of the answer. ``patient``: come back by itself when the API says "later"."""
+        """The body of the response. ``patient``: retry a 429 that has a Retry-After."""
         backoff = Backoff(self._limits.first_pause, self._limits.longest_pause)
         reads = method == "GET"
         turn = self._reading if reads else self._urgent if urgent else self._writing
@@ -187,7 +187,7 @@ class Session:
                 ) as answer:
                     if answer.status == 200:
                         yield []
-                        arrived = _Lines()
+                        arrived = _LineBuffer()
                         async for chunk in answer.content.iter_any():
                             if lines := arrived.add(chunk):
                                 yield lines
@@ -208,7 +208,7 @@ class Session:
                     found = await asyncio.to_thread(self._credentials.obtain)
                 except CredentialError as error:
                     if str(error) != self._credential_trouble:  # once, however many calls fail because of it
-                        log.warning("getting credentials: %s", error)
+                        log.warning('Failed to get credentials: error="%s"', error)
                     self._credential_trouble = str(error)
                     raise
             self._credential_trouble = ""
@@ -230,7 +230,7 @@ class Session:
     def _check(self, method: str) -> None:
         """Refuse to send a write that is not for this replica to make."""
         if method != "GET" and not self.may_write():
-            raise UnreachableError("not sent: this replica does not lead", sent=False)
+            raise UnreachableError("not sent: this replica is not the leader", sent=False)
 
     @property
     def _opened(self) -> aiohttp.ClientSession:
@@ -244,7 +244,7 @@ class Session:
 
     @contextlib.contextmanager
     def _troubles(self) -> Iterator[None]:
-        """Whatever happens to a connection, as one of ours."""
+        """Convert errors of a connection to ``UnreachableError``."""
         try:
             yield
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -255,8 +255,8 @@ class Session:
             raise UnreachableError(f"{self.access.server}: {said}", sent=not unsent) from error
 
 
-class _Lines:
-    """Puts lines together again that arrive in pieces."""
+class _LineBuffer:
+    """Assembles lines from chunks of bytes."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -293,7 +293,7 @@ class _Connector(aiohttp.TCPConnector):
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket that notices when the other side is gone."""
+    """A socket with TCP keepalive, so that a dead peer is noticed."""
     family, kind, protocol, _, _ = address
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

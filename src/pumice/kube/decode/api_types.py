@@ -30,7 +30,7 @@ class Wire(Struct, rename="camel", gc=False, frozen=True):
 
 
 class Metadata(Wire, frozen=True):
-    """Who an object is. A name is required, but its absence is reported by the translation."""
+    """The metadata of an object. A name is required, but the conversion reports its absence."""
 
     name: str = ""
     namespace: str = ""
@@ -41,7 +41,7 @@ class Metadata(Wire, frozen=True):
 
 
 class Object(Wire, frozen=True):
-    """What every object has."""
+    """The fields of every object."""
 
     metadata: Metadata = Metadata()
 
@@ -73,7 +73,7 @@ class Taint(Wire, frozen=True):
 
 
 class NodeSpec(Wire, frozen=True):
-    """What an administrator says about a node."""
+    """The spec of a node."""
 
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
@@ -87,7 +87,7 @@ class NodeCondition(Wire, frozen=True):
 
 
 class NodeStatus(Wire, frozen=True):
-    """What the kubelet says about a node."""
+    """The status of a node."""
 
     allocatable: Quantities = {}
     capacity: Quantities = {}
@@ -133,7 +133,7 @@ class PodDisruptionBudgetSpec(Wire, frozen=True):
 
 
 class PodDisruptionBudget(Object, frozen=True):
-    """What evictions must leave of some pods."""
+    """The spec of a PodDisruptionBudget."""
 
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
 
@@ -142,7 +142,7 @@ class PodDisruptionBudget(Object, frozen=True):
 
 
 class Guarantee(Wire, frozen=True):
-    """What is reserved for a queue."""
+    """The guarantee of a queue."""
 
     resource: Quantities = {}
 
@@ -177,7 +177,7 @@ class QueueAffinity(Wire, frozen=True):
 
 
 class QueueSpec(Wire, frozen=True):
-    """What a queue may use and where it stands."""
+    """The spec of a queue."""
 
     weight: Weight = 1
     parent: str = ""
@@ -196,7 +196,7 @@ class QueueSpec(Wire, frozen=True):
 
 
 class QueueStatus(Wire, frozen=True):
-    """Whether a queue takes work; the rest is what the scheduler writes, kept as it stands there."""
+    """The status of a queue: its state; the other fields, which the scheduler writes, are kept undecoded."""
 
     state: str = ""
     weight: Any = None
@@ -251,7 +251,7 @@ class PodGroup(Object, frozen=True):
 
 
 class Resources(Wire, frozen=True):
-    """What a container, or a pod as a whole, asks for and may use at most."""
+    """Requests and limits of a container, or of a pod as a whole."""
 
     requests: Quantities = {}
     limits: Quantities = {}
@@ -319,7 +319,7 @@ class PodAffinity(Wire, frozen=True):
 
 
 class Affinity(Wire, frozen=True):
-    """Everything a pod says about its neighbourhood."""
+    """The affinity of a pod."""
 
     node_affinity: NodeAffinity = NodeAffinity()
     pod_affinity: PodAffinity = PodAffinity()
@@ -349,7 +349,7 @@ class TopologySpread(Wire, frozen=True):
 
 
 class PodSpec(Wire, frozen=True):
-    """What a pod runs, and where it may."""
+    """The spec of a pod."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()

@@ -1,7 +1,7 @@
-"""Manifests become descriptions: one parsed YAML or JSON object in, one object of the model out.
+"""Converts manifests to descriptions: one parsed YAML or JSON object to one object of the model.
 
-An object is told by its apiVersion and kind, decoded into wire structs (unread fields are dropped), checked
-and translated. Whatever is wrong with it is an ``ObjectError``; nothing is half translated.
+An object is identified by its apiVersion and kind, decoded to structs (fields that are not listed there are ignored),
+checked and converted. Any error in it raises ``ObjectError``; no object is converted in part.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ NAMESPACE_WEIGHT = "volcano.sh/namespace.weight"
 HOSTNAME = "kubernetes.io/hostname"
 
 UNLIMITED_PODS = 10**9
-"""How many pods a node takes that does not say. A kubelet always says; one pool in a file rarely does."""
+"""Pods that a node without ``pods`` in its capacity takes. A kubelet always sets it; files rarely do."""
 
 
 class _Source(NamedTuple):
-    """What a translation works on: the decoded object with its namespace and age, and who translates."""
+    """The input of a conversion: the decoded object with its namespace and creation time, and the settings."""
 
     object: Any
     namespace: str
@@ -53,7 +53,7 @@ class _Source(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """How one kind of object is read. Without a translation it is accepted and tells the engine nothing."""
+    """How a kind of object is converted. A kind without a conversion is accepted and ignored."""
 
     version: str
     shape: type[api_types.Object]
@@ -80,7 +80,7 @@ def decode(
 def describe(
     kind: str, decoded: api_types.Object, *, registry: Registry, schedulers: Collection[str] = SCHEDULERS
 ) -> Described | None:
-    """What the engine is told about an object that an API has sent, already decoded; None if nothing."""
+    """The description of an object that an API has sent, already decoded; None if the engine does not need it."""
     about = decoded.metadata
     with _named(lambda: "/".join(filter(None, (kind, about.namespace, about.name)))):
         return _translated(_KINDS[kind], decoded, registry, 0, schedulers)
@@ -100,7 +100,7 @@ def _translated(
 
 @contextmanager
 def _named(name: Callable[[], str]) -> Iterator[None]:
-    """Say which object it is that something is wrong with."""
+    """Add the name of the object to errors."""
     try:
         yield
     except FieldError as error:
@@ -109,19 +109,21 @@ def _named(name: Callable[[], str]) -> Iterator[None]:
         field, _, message = str(error).partition(": ")
         raise ObjectError(name(), field, message) from None
     except RecursionError:
-        raise ObjectError(name(), "spec.hierarchy", "is nested too deeply") from None
+        raise ObjectError(name(), "spec.hierarchy", "Too deep: entries are nested too deeply") from None
 
 
 def _kind(document: Mapping[str, Any]) -> _Kind:
     name, version = document.get("kind"), document.get("apiVersion")
     kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ObjectError(_name(document), "kind", f"{shown(name)} is not known; write one of {', '.join(_KINDS)}")
+        raise ObjectError(
+            _name(document), "kind", f"Unsupported value: {shown(name)}: supported values: {', '.join(_KINDS)}"
+        )
     if version != kind.version:
         raise ObjectError(
             _name(document, kind),
             "apiVersion",
-            f"{shown(version)} is not known for {name}; write {kind.version}",
+            f"Unsupported value for {name}: {shown(version)}: supported values: {kind.version}",
         )
     return kind
 
@@ -140,7 +142,7 @@ def _name(document: Mapping[str, Any], kind: _Kind | None = None) -> str:
 
 def _check_names(metadata: api_types.Metadata, kind: _Kind) -> None:
     if not metadata.name:
-        raise FieldError("metadata.name", "is missing, but needed")
+        raise FieldError("metadata.name", "Required value")
     check_name(metadata.name, "metadata.name")
     if kind.namespaced:
         check_name(metadata.namespace, "metadata.namespace")

@@ -1,8 +1,8 @@
-"""Entries of ``spec.hierarchy`` as they are written: keys that nobody would read, and nesting without end.
+"""Checks of the entries of ``spec.hierarchy``: unknown keys, and nesting that is too deep.
 
-Reading an object passes over fields it does not know, as Kubernetes does, and the schema of the CRD cannot describe
-entries at every depth. So admission, and whoever reads files, asks here before an object is taken. Objects that are
-stored already are not judged: a scheduler must go on with them.
+Decoding ignores unknown fields, as Kubernetes does, and the schema of the CRD cannot describe entries at every depth.
+So admission, and programs that read files, check entries here before they accept an object. Stored objects are not
+checked: a scheduler must continue with them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NESTED_LEVELS: Final = 64
 
 
 def entry_errors(hierarchy: object, where: str = "spec.hierarchy") -> Iterator[FieldError]:
-    """What is wrong with the keys of entries at any depth, in the order of the text. Types are checked elsewhere."""
+    """Errors in the keys of entries at any depth, in the order of the text. Types are checked elsewhere."""
     waiting: list[tuple[object, str, int]] = [(hierarchy, where, 1)]
     while waiting:
         entries, here, level = waiting.pop()
@@ -27,7 +27,8 @@ def entry_errors(hierarchy: object, where: str = "spec.hierarchy") -> Iterator[F
             continue
         if level > NESTED_LEVELS:
             message = (
-                f"is nested more than {NESTED_LEVELS} levels deep; give a queue further up a spec.hierarchy of its own"
+                f"Too deep: entries may nest at most {NESTED_LEVELS} levels; move the rest to the "
+                "spec.hierarchy of a queue further down"
             )
             yield FieldError(where, message)
             return
@@ -54,4 +55,4 @@ def _unknown_keys(found: dict[object, object], known: tuple[str, ...], where: st
     for key in found:
         if key not in known:
             name = key if isinstance(key, str) and key.isprintable() else repr(key)
-            yield FieldError(f"{where}.{name[:60]}", f"is not a field of {what}; write one of {', '.join(known)}")
+            yield FieldError(f"{where}.{name[:60]}", f"unknown field of {what}; known fields: {', '.join(known)}")

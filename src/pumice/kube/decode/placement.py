@@ -75,7 +75,7 @@ def _node_required(selector: api_types.NodeSelector | None) -> tuple[NodeTerm, .
         return None
     where = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
     if not selector.node_selector_terms:
-        raise FieldError(where, "is empty, which no node meets; list at least one term")
+        raise FieldError(where, "Required value: an empty list matches no node; add at least one term")
     terms = [node_term(term, f"{where}[{i}]") for i, term in enumerate(selector.node_selector_terms)]
     # A term that says nothing matches no node: the others decide, and if there are none nobody does.
     return tuple(term for term in terms if term is not None)
@@ -97,9 +97,11 @@ def _toleration(toleration: api_types.Toleration, where: str) -> Toleration:
     key, value, effect = toleration.key, toleration.value, toleration.effect
     operator = one_of(toleration.operator or "Equal", ("Equal", "Exists"), f"{where}.operator")
     if operator == "Equal" and not key:
-        raise FieldError(f"{where}.key", "is missing, but Equal needs it; use Exists to tolerate every taint")
+        raise FieldError(
+            f"{where}.key", "Required value: the operator Equal needs a key; use Exists to tolerate every taint"
+        )
     if operator == "Exists" and value:
-        raise FieldError(f"{where}.value", f"{value!r} given, but Exists takes no value; leave it out or use Equal")
+        raise FieldError(f"{where}.value", f"Invalid value: {value!r}: must be empty when operator is Exists")
     if effect:
         one_of(effect, EFFECTS, f"{where}.effect")
     return Toleration(key, operator, value, effect)
@@ -156,8 +158,10 @@ def _namespaces(term: api_types.PodAffinityTerm, own: str, where: str, widen: bo
     if (selector.match_labels or selector.match_expressions) and not widen:
         raise FieldError(
             where,
-            "selecting namespaces by their labels is not supported; "
-            "write {} for all namespaces, or name them in 'namespaces'",
+            (
+                "Forbidden: selecting namespaces by label is not supported; use {} for all namespaces, or "
+                "list names in 'namespaces'"
+            ),
         )
     return None
 
@@ -182,5 +186,5 @@ def _spread(constraint: api_types.TopologySpread, labels: Labels, where: str) ->
 
 def _topology_key(key: str, where: str) -> str:
     if not key:
-        raise FieldError(where, "is empty; name a node label such as kubernetes.io/hostname")
+        raise FieldError(where, "Required value: name a node label such as kubernetes.io/hostname")
     return key

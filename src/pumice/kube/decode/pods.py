@@ -1,4 +1,4 @@
-"""Pods become tasks: what they ask for, to which job they belong, how far they have come."""
+"""Converts pods to tasks: their requests, job and status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pumice.model.specs import TaskSpec, TaskStatus, Vector
 GROUP_NAME = "scheduling.k8s.io/group-name"
 TASK_SPEC = "volcano.sh/task-spec"
 PLACED_BY = "pumice.dev/placed-by"
-"""Who bound a pod: what others have put somewhere is not ours to take back."""
+"""The annotation of pods that Pumice bound: only their late bindings are taken back on overcommitted nodes."""
 
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 
@@ -67,7 +67,7 @@ def _requirements(resources: api_types.Resources) -> dict[str, api_types.Quantit
 
 
 def _started(status: api_types.PodStatus) -> int:
-    """When it was bound: the API server says so, by one clock for all. Else when its node says that it took it."""
+    """When a pod was bound, by the API server's clock; without that, when its node started it."""
     bound = (each for each in status.conditions if each.type == "PodScheduled" and each.status == "True")
     since = next((each.last_transition_time for each in bound), None) or status.start_time
     return microseconds(since) if since is not None else 0

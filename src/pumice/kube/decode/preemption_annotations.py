@@ -1,6 +1,6 @@
-"""Who may be evicted, who may have others evicted, and how long a job may wait: what objects say by the way.
+"""Settings of preemption: which pods may be evicted, which jobs may preempt, and how long a job may wait.
 
-Pods, PodGroups and Jobs say some of it in annotations or labels, pods and priority classes some in a field.
+Pods, PodGroups and Jobs have some of them in annotations or labels, pods and priority classes others in a field.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ _POLICIES = {"PreemptLowerPriority": True, "Never": False}
 
 
 def preemptable(metadata: api_types.Metadata) -> bool | None:
-    """Whether an object's pods may be evicted; None: it does not say."""
+    """Whether an object's pods may be evicted; None: not set."""
     for place, texts in (("annotations", metadata.annotations), ("labels", metadata.labels)):
         text = texts.get(PREEMPTABLE)
         if text is not None:
             found = _BOOLEANS.get(text.lower())
             if found is None:
-                raise FieldError(f"metadata.{place}[{PREEMPTABLE}]", f"{text!r} given; write 'true' or 'false'")
+                raise FieldError(
+                    f"metadata.{place}[{PREEMPTABLE}]", f"Invalid value: {text!r}: must be 'true' or 'false'"
+                )
             return found
     return None
 
@@ -43,7 +45,7 @@ def preempts(policy: str, where: str) -> bool | None:
 
 
 def user(metadata: api_types.Metadata) -> str | None:
-    """Whose an object is; None: it does not say."""
+    """The user of an object; None: not set."""
     found = metadata.annotations.get(USER) or None
     if found is not None:
         check_printable(found, f"metadata.annotations[{USER}]")
@@ -56,7 +58,7 @@ def queue_name(annotations: Mapping[str, str]) -> str:
 
 
 def longest_wait(metadata: api_types.Metadata) -> int | None:
-    """How long a job may stay Pending, in microseconds; None: it does not say."""
+    """How long a job may stay Pending, in microseconds; None: not set."""
     for name in WAITING_TIMES:
         text = metadata.annotations.get(name)
         if text:
@@ -76,7 +78,9 @@ def budget(manifest: api_types.PodDisruptionBudget, namespace: str) -> Disruptio
     spec = manifest.spec
     least, most = spec.min_available, spec.max_unavailable
     if least is not None and most is not None:
-        raise FieldError("spec.maxUnavailable", "given beside minAvailable; keep one of the two")
+        raise FieldError(
+            "spec.maxUnavailable", "Forbidden: may not be set together with minAvailable; remove one of them"
+        )
     number, percent = (0, False) if most is None else _amount(most, "spec.maxUnavailable")
     if least is not None:
         number, percent = _amount(least, "spec.minAvailable")
@@ -96,4 +100,6 @@ def _amount(value: int | str, where: str) -> tuple[int, bool]:
         return int(value[:-1]), True
     if isinstance(value, int) and 0 <= value < 2**31:
         return value, False
-    raise FieldError(where, f"{value!r} given; write a number of pods such as 2, or a percentage from 0% to 100%")
+    raise FieldError(
+        where, f"Invalid value: {value!r}: must be a number of pods such as 2, or a percentage from 0% to 100%"
+    )

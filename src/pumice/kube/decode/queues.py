@@ -71,13 +71,13 @@ def _path(manifest: api_types.Queue) -> tuple[str | None, str | None]:
     elif weights is not None:
         raise FieldError(
             f"metadata.annotations[{HIERARCHY_WEIGHTS}]",
-            f"{weights!r} weighs the levels of a path, but there is none; add the annotation {HIERARCHY}",
+            f"Forbidden: weights {weights!r} need a path; add the annotation {HIERARCHY}",
         )
     return path, weights
 
 
 def _weights_written(manifest: api_types.Queue) -> int:
-    """When the path or its weights were last written; 0 if the annotation is absent or somebody spoiled it."""
+    """When the path or its weights were last written; 0 if the annotation is absent or invalid."""
     text = manifest.metadata.annotations.get(WEIGHTS_WRITTEN, "")
     try:
         return max(0, moment_of(text)) if text < LATEST else 0
@@ -96,11 +96,11 @@ def _strategy(text: str, where: str) -> str:
 
 def _check_user_limit_factor(factor: float | None, where: str) -> None:
     if factor is not None and factor != -1 and not (0 < factor < math.inf):
-        raise FieldError(where, f"{factor} given, but a number above 0 is needed, or -1 for no limit")
+        raise FieldError(where, f"Invalid value: {factor}: must be greater than 0, or -1 for no limit")
 
 
 def _amounts(quantities: api_types.Quantities, where: str, registry: Registry) -> Items:
-    """What a resource list names, zeros included: a limit of 0 is a limit."""
+    """The amounts of a resource list, zeros included: a limit of 0 is a limit."""
     vector = registry.vector(quantities, where=where) if quantities else ()
     named = {registry.index(name) for name in quantities}
     return tuple((j, amount) for j, amount in enumerate(vector) if j in named)
@@ -123,7 +123,7 @@ def _affinity(affinity: api_types.QueueAffinity | None, where: str) -> GroupAffi
 def _groups(names: tuple[str, ...], where: str) -> tuple[str, ...]:
     for i, name in enumerate(names):
         if not name:
-            raise FieldError(f"{where}[{i}]", "is empty; write the name of a node group")
+            raise FieldError(f"{where}[{i}]", "Required value: the name of a node group")
     return tuple(sorted(set(names)))
 
 
@@ -137,11 +137,11 @@ def _entries(
 
 
 def _entry(entry: api_types.HierarchyEntry, where: str, seen: dict[str, str], registry: Registry) -> HierarchyEntry:
-    """One entry with all below it. ``seen`` says where each name stands: all become queues."""
+    """One entry with all entries below it. ``seen`` has the location of each name: all become queues."""
     if not entry.name or "/" in entry.name or not entry.name.isprintable():
-        raise FieldError(f"{where}.name", f"{entry.name!r} is no name for a queue; write for example dev")
+        raise FieldError(f"{where}.name", f"Invalid value: {entry.name!r}: must be a queue name such as dev")
     if entry.name in seen:
-        raise FieldError(f"{where}.name", f"{entry.name!r} stands at {seen[entry.name]} already; rename one")
+        raise FieldError(f"{where}.name", f"Duplicate value: {entry.name!r}: already used at {seen[entry.name]}")
     seen[entry.name] = f"{where}.name"
     return HierarchyEntry(
         name=entry.name,
@@ -157,7 +157,7 @@ def _parameters(
     for i, parameter in enumerate(parameters):
         name = one_of(parameter.name, PARAMETERS, f"{where}[{i}].name")
         if name in found:
-            raise FieldError(f"{where}[{i}].name", f"{name!r} is given twice; leave one out")
+            raise FieldError(f"{where}[{i}].name", f"Duplicate value: {name!r}")
         found[name] = _parameter(name, parameter.value, f"{where}[{i}].value", registry)
     return tuple(sorted(found.items()))
 

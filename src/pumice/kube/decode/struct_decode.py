@@ -26,22 +26,23 @@ MICROSECOND = timedelta(microseconds=1)
 _REFUSAL = re.compile(r"(?P<reason>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<index>[0-9]+)\]|\[\.\.\.\]")
 _MISSING = re.compile(r"Object missing required field `(.+)`")
+_BOUND = re.compile(r" ([<>])= (\S+)")
 _EXPECTED = re.compile(r"Expected `([^`]+)`(?:, got `[^`]+`)?(.*)")
 
 _NOUN = {
-    "int": "a whole number",
+    "int": "an integer",
     "float": "a number",
     "str": "a string",
     "bool": "true or false",
-    "int | str": "a whole number or a percentage (such as 50%)",
+    "int | str": "an integer or a percentage (such as 50%)",
     "object": "a mapping",
     "array": "a list",
 }
-_TIME = "a time with its zone (such as 2024-05-01T12:00:00Z)"
+_TIME = "an RFC 3339 timestamp with a time zone (such as 2024-05-01T12:00:00Z)"
 
 
 def read(document: object, kind: type[T], *, where: str = "", strict: bool = True) -> T:
-    """Decode what stands at ``where`` in an object; if not strict, numbers and booleans may be text."""
+    """Decode the value at ``where`` in an object; if not strict, numbers and booleans may be text."""
     decode: Callable[[object], T] = partial(msgspec.convert, type=kind, strict=strict)
     while True:
         try:
@@ -56,21 +57,21 @@ def read(document: object, kind: type[T], *, where: str = "", strict: bool = Tru
 def one_of(value: str, known: Iterable[str], field: str) -> str:
     """The value, if it is one of those known."""
     if value not in known:
-        raise FieldError(field, f"{shown(value)} is not known; write one of {', '.join(known)}")
+        raise FieldError(field, f"Unsupported value: {shown(value)}: supported values: {', '.join(known)}")
     return value
 
 
 def check_name(name: str, field: str) -> None:
     """Refuse a name that would garble keys or terminals. (An API server allows far less.)"""
     if "/" in name:
-        raise FieldError(field, f"{name!r} contains a slash; names do not")
+        raise FieldError(field, f"Invalid value: {name!r}: may not contain '/'")
     check_printable(name, field)
 
 
 def check_printable(text: str, field: str) -> None:
     """Refuse control characters, which would garble logs and terminals."""
     if not text.isprintable():
-        raise FieldError(field, f"{shown(text)} contains control characters; write it without them")
+        raise FieldError(field, f"Invalid value: {shown(text)}: may not contain control characters")
 
 
 def microseconds(time: datetime) -> int:
@@ -85,7 +86,7 @@ def shown(value: object) -> str:
 
 
 class _Refusal:
-    """What the decoder refused: the path to it, its value and the decoder's reason."""
+    """An error of the decoder: the path, the value and the decoder's reason."""
 
     def __init__(self, document: Any, error: str, decode: Callable[[object], object]) -> None:
         match = _REFUSAL.fullmatch(error)
@@ -121,22 +122,24 @@ class _Refusal:
         return f"{where}{self.text}{f'.{missing[1]}' if missing else ''}".removeprefix(".")
 
     def message(self) -> str:
-        """What is wrong and what would be right."""
+        """The error message: the value, and what it must be."""
         if _MISSING.fullmatch(self.reason):
-            return "is missing, but needed"
+            return "Required value"
         expected = _EXPECTED.fullmatch(self.reason)
         types, bound = (expected[1].removesuffix(" | null"), expected[2]) if expected else ("datetime", "")
         noun = _TIME if types == "datetime" else _NOUN.get(types, types) + bound
+        if limit := _BOUND.fullmatch(bound):
+            noun = f"{'greater' if limit[1] == '>' else 'less'} than or equal to {limit[2]}"
         hint = ""
         if types == "str" and not isinstance(self.value, dict | list | None):
             hint = "; put it in quotes"
         elif types in {"int", "float", "bool"} and isinstance(self.value, str):
             hint = "; write it without quotes"
-        return f"{shown(self.value)} given, but {noun} is needed{hint}"
+        return f"Invalid value: {shown(self.value)}: must be {noun}{hint}"
 
 
 def _edited(node: Any, path: list[Any], edit: Callable[[Any], Any]) -> Any:
-    """A copy of a document with one part changed; what lies beside the path is shared."""
+    """A copy of a document with one part changed; the rest is shared."""
     if not path:
         return edit(node)
     copy = list(node) if isinstance(node, list) else dict(node)

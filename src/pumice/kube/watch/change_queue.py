@@ -1,7 +1,7 @@
-"""Changes on their way from informers to whoever acts on them: one line for all, in the order in which they came.
+"""The queue of changes from informers to their consumer: one queue for all, in the order of arrival.
 
-A reader takes everything that is there. What an informer puts down at one time, such as all that a new list showed to
-be different, is therefore never torn apart. Informers wait while the line is long, and so does the server in the end.
+The consumer drains the whole queue. So changes that an informer adds at once, such as the differences that a new list
+shows, are never separated. Informers wait while the queue is full, which throttles the server in the end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Change(Struct, Generic[T], frozen=True, gc=False):
-    """An object before and after; without ``old`` it is new, without ``new`` it is gone."""
+    """An object before and after a change; ``old`` is None if it was created, ``new`` if it was deleted."""
 
     resource: str
     """The name of the resource: ``pods``, ``queues.scheduling.volcano.sh``."""
@@ -26,7 +26,7 @@ class Change(Struct, Generic[T], frozen=True, gc=False):
     """``namespace/name``, or the name alone where there are no namespaces."""
     uid: str
     revision: str
-    """The resourceVersion of the object after the change; of one that is gone, the last that was known."""
+    """The resourceVersion of the object after the change; of a deleted one, the last known."""
     old: T | None
     new: T | None
 

@@ -1,12 +1,12 @@
-"""A copy of a collection that is kept up to date: one list, then a watch, for as long as anybody cares.
+"""A cache of a collection that is kept up to date: one list, then a watch.
 
-The copy never goes back in time and its changes are exact: applied in order to nothing, they give the copy. When a
-connection breaks, the watch goes on after the last revision seen. When the server no longer knows that revision, or
-sends something that is not newer, or watches break before anything comes, the collection is listed anew, and what the
-list shows to be different from the copy is what is reported: first everything that is gone, then what is new or
-changed. An object that was deleted and made anew meanwhile has another uid: it is reported as gone, and as new.
+The cache never goes back in time and its changes are exact: applied in order to an empty cache, they give the cache.
+When a connection breaks, the watch continues after the last resourceVersion. When the server no longer has that one, or
+sends an object that is not newer, or watches repeatedly break before any event, the collection is listed again. The
+differences between list and cache are reported: first deletions, then new and changed objects. An object that was
+deleted and recreated meanwhile has another uid: it is reported as deleted, and as new.
 
-An object that cannot be read is passed over: the copy keeps the last state that could be, until the object is gone.
+An object that cannot be decoded is skipped: the cache keeps its last valid state until the object is deleted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class OutOfOrderError(Exception):
-    """The server has sent something that is no object, or not newer than what came before."""
+    """The server sent an invalid object, or one that is not newer than those before."""
 
 
 class CachedObject(Struct, Generic[T], frozen=True, gc=False):
@@ -73,7 +73,7 @@ def _identify(raw: Raw) -> _Identity:
     try:
         return _identities.decode(raw).metadata
     except msgspec.DecodeError as error:
-        raise OutOfOrderError(f"something came that is no object: {error}") from None
+        raise OutOfOrderError(f"cannot decode the object of a watch event: {error}") from None
 
 
 class Informer(Generic[T]):
@@ -88,7 +88,9 @@ class Informer(Generic[T]):
         *,
         backoff: Backoff | None = None,
         silence: float = SILENCE_SECONDS,
-        unreadable: Callable[[ObjectError], None] = lambda error: log.warning("%s", error),
+        unreadable: Callable[[ObjectError], None] = lambda error: log.warning(
+            'Failed to decode an object: error="%s"', error
+        ),
     ) -> None:
         self.resource = resource
         self.synced = asyncio.Event()
@@ -152,7 +154,10 @@ class Informer(Generic[T]):
         """Relist if the API server was replaced or restored: then its revisions restart, and ours may seem valid."""
         identity = await self._api.identity()
         if self._identity and identity and identity != self._identity:
-            log.warning("%s: this is another cluster than before", self.resource.name)
+            log.warning(
+                "Relisting, because the API server belongs to another cluster than before: resource=%s",
+                self.resource.name,
+            )
             self._position = ""
         self._identity = identity or self._identity
         if not self._position:
@@ -160,13 +165,20 @@ class Informer(Generic[T]):
         async with aclosing(self._api.pages(self.resource, self._choice, limit=1)) as pages:
             async for page in pages:
                 if _older(page.revision, self._position):
-                    log.warning("%s: the server has gone back to revision %s", self.resource.name, page.revision)
+                    log.warning(
+                        (
+                            "Relisting, because the API server returned an older resourceVersion: "
+                            "resource=%s resourceVersion=%s"
+                        ),
+                        self.resource.name,
+                        page.revision,
+                    )
                     self._position = ""
                 break
 
     def _failed(self, error: ApiError | UnreachableError | OutOfOrderError, least: float = 0.0) -> float:
         if type(error) is not type(self.last_error):
-            log.info("%s: %s", self.resource.name, error)
+            log.info('Failed to list or watch, retrying: resource=%s error="%s"', self.resource.name, error)
         self.last_error = error
         return self._backoff.next(least)
 
@@ -194,7 +206,7 @@ class Informer(Generic[T]):
         self.synced.set()
 
     def _state(self, who: _Identity, raw: Raw) -> CachedObject[T] | None:
-        """An object as it is now: the one that is known if nothing has changed; None if there is none to be had."""
+        """The decoded object; the cached one if it is unchanged or cannot be decoded, None without one."""
         before = self._known.get(who.key)
         if before is not None and before.uid != who.uid:
             before = None
@@ -207,7 +219,7 @@ class Informer(Generic[T]):
             return before
 
     def _replace(self, found: dict[str, CachedObject[T]]) -> None:
-        """Take a list for what there is, and report what that changes. Nothing waits in here."""
+        """Replace the cache by a list, and report the differences. Does not await anything."""
         before, self._known = self._known, found
         for key, old in before.items():
             new = found.get(key)
@@ -239,10 +251,14 @@ class Informer(Generic[T]):
         revision = who.resource_version
         if kind == "BOOKMARK":
             if _older(revision, self._position):
-                raise OutOfOrderError(f"a bookmark of revision {revision} came after {self._position}")
+                raise OutOfOrderError(
+                    f"bookmark with resourceVersion {revision} after resourceVersion {self._position}"
+                )
         else:
             if not _older(self._position, revision):
-                raise OutOfOrderError(f"{kind} {who.key} of revision {revision} came after {self._position}")
+                raise OutOfOrderError(
+                    f"{kind} {who.key} with resourceVersion {revision} after resourceVersion {self._position}"
+                )
             self._update_object(who, None if kind == "DELETED" else raw)
         self._position = revision
 
@@ -265,5 +281,5 @@ class Informer(Generic[T]):
 
 
 def _older(one: str, other: str) -> bool:
-    """Whether a revision comes before another. They are numbers, wherever anybody has looked; if not, it does."""
+    """Whether a resourceVersion is older than another; if they are not numbers, whether they differ."""
     return int(one) < int(other) if one.isdecimal() and other.isdecimal() else one != other

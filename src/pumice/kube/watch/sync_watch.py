@@ -1,7 +1,7 @@
-"""A collection as it is and as it changes, for a command that shows both until somebody stops it.
+"""A collection and its changes, for a command that shows both until it is interrupted.
 
-Whatever happens to the connection, what comes out is complete: after a cut it goes on where it was, and if that lies
-too far back it reads everything anew and says what differs.
+The output is complete whatever happens to the connection: after an interruption the watch continues where it was, and
+if that resourceVersion is too old, the collection is listed again and the differences are reported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BUSY = frozenset({429, 500, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to an object: the object as it is now; one that was deleted, as it last was."""
+    """A watch event: its type, and the object; a deleted object as it last was."""
 
     kind: str
     object: Document
@@ -52,7 +52,7 @@ class CollectionWatch:
         self._revision = listing.revision
 
     def changes(self) -> Iterator[Change]:
-        """What happens from now on, without an end."""
+        """All events from now on, without an end."""
         while True:
             try:
                 began = time.monotonic()
@@ -82,7 +82,7 @@ class CollectionWatch:
             yield Change(kind, changed)
 
     def _anew(self) -> Iterator[Change]:
-        """Read everything, and say what differs from what was known."""
+        """List all objects, and report the differences to the cache."""
         try:
             listing = self._client.list(self._path, self._query)
         except UnreachableError as error:

@@ -1,4 +1,4 @@
-"""What ``/metrics`` of the webhooks says: what was asked, and what came of it."""
+"""The metrics of the webhooks: admission reviews by result."""
 
 from __future__ import annotations
 
@@ -21,22 +21,38 @@ class AdmissionMetrics:
         self._webhooks = webhooks
 
     def collect(self) -> list[Metric]:
-        """All there is to say."""
+        """All metrics."""
         return list(self._all())
 
     def _all(self) -> Iterator[Metric]:
         answers = CounterMetricFamily(
-            "pumice_admission_answers", "Answers to the API server.", labels=("resource", "operation", "answer")
+            "pumice_admission_answers",
+            "Admission responses sent to the API server.",
+            labels=("resource", "operation", "answer"),
         )
         for labels, times in self._webhooks.answers.items():
             answers.add_metric(labels, times)
         yield answers
         untrusted = float(bool(self._webhooks.ca_bundle.last_error))
-        yield gauge("pumice_certificate_trouble", "1 while the certificate cannot be kept.", untrusted)
+        yield gauge(
+            "pumice_certificate_trouble",
+            "1 while the serving certificate or the CA bundle of the webhook configurations cannot be updated.",
+            untrusted,
+        )
         informers = self._webhooks.view.informers
         lists = {informer.resource.name: float(informer.lists) for informer in informers}
         behind = {informer.resource.name: float(informer.last_error is not None) for informer in informers}
-        yield counts("pumice_informer_lists", "How often a collection was listed.", "resource", lists)
-        yield gauges("pumice_informer_behind", "1 while the API does not let us follow it.", "resource", behind)
+        yield counts(
+            "pumice_informer_lists",
+            "Number of LIST requests for a resource: the initial one, and one per lost watch position.",
+            "resource",
+            lists,
+        )
+        yield gauges(
+            "pumice_informer_behind",
+            "1 while the list or watch of a resource fails, so that its cache may be out of date.",
+            "resource",
+            behind,
+        )
         for process in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
             yield from process.collect()

@@ -1,7 +1,7 @@
-"""What ``/metrics`` of the controllers says: how jobs ended, and what is still to be looked at.
+"""The metrics of the controllers: how jobs ended, and the state of the informers.
 
-It listens to the changes that the controllers hear. A job that was over when it was first seen does not count: who
-counts rates must not see a jump at every start.
+They observe the changes that the controllers receive. A job that had already ended when it was first seen does not
+count: rates would jump at every start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pumice.kube.watch.informer import Informer
 
 ENDS = {"Completed": "volcano_job_completed_phase_count", "Failed": "volcano_job_failed_phase_count"}
-"""Phases of jobs that are counted, and as what."""
+"""The phases of jobs that are counted, with their names in metrics."""
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -47,17 +47,29 @@ class JobMetrics:
             self._ended[phase][change.key] = (("job_name", change.key), ("queue_name", queue)), times + 1
 
     def collect(self) -> list[Metric]:
-        """All there is to say."""
+        """All metrics."""
         return list(self._all())
 
     def _all(self) -> Iterator[Metric]:
         for phase, name in ENDS.items():
-            yield as_named(name, f"How often a job became {phase}.", dict(self._ended[phase].values()))
+            yield as_named(
+                name, f"Number of times that a job entered the phase {phase}.", dict(self._ended[phase].values())
+            )
         informers = list(self._informers())
         lists = {informer.resource.name: float(informer.lists) for informer in informers}
         behind = {informer.resource.name: float(informer.last_error is not None) for informer in informers}
-        yield counts("pumice_informer_lists", "How often a collection was listed.", "resource", lists)
-        yield gauges("pumice_informer_behind", "1 while the API does not let us follow it.", "resource", behind)
+        yield counts(
+            "pumice_informer_lists",
+            "Number of LIST requests for a resource: the initial one, and one per lost watch position.",
+            "resource",
+            lists,
+        )
+        yield gauges(
+            "pumice_informer_behind",
+            "1 while the list or watch of a resource fails, so that its cache may be out of date.",
+            "resource",
+            behind,
+        )
         for process in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
             yield from process.collect()
 

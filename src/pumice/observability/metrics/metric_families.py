@@ -21,7 +21,7 @@ def gauges(name: str, text: str, label: str, values: Mapping[str, float]) -> Met
 
 
 def counts(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
-    """What has been counted, for each value of a label; ``_total`` is put behind the name."""
+    """A counter with one label; ``_total`` is appended to its name."""
     family = CounterMetricFamily(name, text, labels=(label,))
     for key, value in values.items():
         family.add_metric((key,), value)
@@ -29,7 +29,7 @@ def counts(name: str, text: str, label: str, values: Mapping[str, float]) -> Met
 
 
 def count(name: str, text: str, value: float) -> Metric:
-    """What has been counted; ``_total`` is put behind the name."""
+    """A counter; ``_total`` is appended to its name."""
     return CounterMetricFamily(name, text, value=value)
 
 

@@ -1,7 +1,7 @@
-"""What ``/metrics`` says of queues and namespaces, from one walk over the engine's tree.
+"""The metrics of queues and namespaces, from one walk over the engine's tree.
 
-Amounts are as Volcano writes them: cpu in thousandths, memory in bytes, other resources in thousandths too, in one
-metric with the resource as a label. A parent queue counts for its whole subtree.
+Units are Volcano's: cpu in thousandths, memory in bytes, other resources in thousandths too, in one metric with the
+resource as a label. A parent queue counts for its whole subtree.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ class _Amounts:
 
     def __init__(self, name: str, text: str, registry: Registry) -> None:
         self._names = registry.names
-        self._cpu = GaugeMetricFamily(f"volcano_queue_{name}_milli_cpu", f"{text}: cpu.", labels=("queue_name",))
+        self._cpu = GaugeMetricFamily(
+            f"volcano_queue_{name}_milli_cpu", f"{text}: cpu, in millicores.", labels=("queue_name",)
+        )
         self._memory = GaugeMetricFamily(
-            f"volcano_queue_{name}_memory_bytes", f"{text}: memory.", labels=("queue_name",)
+            f"volcano_queue_{name}_memory_bytes", f"{text}: memory, in bytes.", labels=("queue_name",)
         )
         self._others = GaugeMetricFamily(
             f"volcano_queue_{name}_scalar_resources",
-            f"{text}: other resources, in thousandths.",
+            f"{text}: other resources, in thousandths of a unit.",
             labels=("queue_name", "resource"),
         )
 
@@ -65,15 +67,17 @@ def of_queues(engine: Engine) -> Families:
     short: dict[str, float] = {}
     entitled = GaugeMetricFamily(
         "pumice_queue_entitled",
-        "What a queue is entitled to (cores, bytes, pieces).",
+        "Fair share of a queue: cpu in cores, memory in bytes, other resources in units.",
         labels=("queue_name", "resource"),
     )
-    allocated = _Amounts("allocated", "What a queue holds", registry)
-    request = _Amounts("request", "What its jobs ask for, running or not", registry)
-    deserved = _Amounts("deserved", "What it is to have by right", registry)
-    capability = _Amounts("capacity", "The most it may hold, as its object says", registry)
+    allocated = _Amounts("allocated", "Usage of a queue", registry)
+    request = _Amounts("request", "Requests of all jobs in a queue, running or pending", registry)
+    deserved = _Amounts("deserved", "Deserved amount of a queue", registry)
+    capability = _Amounts("capacity", "Capability of a queue, as in its spec", registry)
     ceiling = _Amounts(
-        "real_capacity", "The most it may hold, by its own limit and those above and beside it", registry
+        "real_capacity",
+        "Real capability of a queue (its own, within its ancestors' and other queues' guarantees)",
+        registry,
     )
     shown: dict[str, ShareNode] = {}
     for name, node in nodes.items():
@@ -97,20 +101,24 @@ def of_queues(engine: Engine) -> Families:
     for amounts in (allocated, request, deserved, capability, ceiling):
         yield from amounts
     yield entitled
-    yield gauges("volcano_queue_share", "What it holds of what it is to have by right.", "queue_name", shares)
-    yield gauges("volcano_queue_weight", "Its weight among its siblings, as it counts.", "queue_name", weights)
-    yield gauges("volcano_queue_overused", "1 if it holds more of something than by right.", "queue_name", beyond)
-    yield gauges("pumice_queue_dominant_share", "Its dominant share of the cluster.", "queue_name", dominant)
+    yield gauges("volcano_queue_share", "Usage of a queue divided by its deserved amount.", "queue_name", shares)
+    yield gauges("volcano_queue_weight", "Effective weight of a queue among its siblings.", "queue_name", weights)
+    yield gauges(
+        "volcano_queue_overused", "1 if a queue holds more of some resource than it deserves.", "queue_name", beyond
+    )
+    yield gauges(
+        "pumice_queue_dominant_share", "Dominant share of the cluster that a queue holds.", "queue_name", dominant
+    )
     yield gauges(
         "pumice_queue_shortfall",
-        "How far jobs are below their whole targets, in parts of the cluster, summed over resources.",
+        "Fraction of the cluster that the jobs of a queue miss of their integer targets, summed over resources.",
         "queue_name",
         short,
     )
     for phase in JobPhase:
         yield gauges(
             f"volcano_queue_pod_group_{phase.value.lower()}_count",
-            f"Podgroups that are {phase.value}.",
+            f"Number of PodGroups in the phase {phase.value}.",
             "queue_name",
             {name: phases.get(node, _NONE)[phase] for name, node in shown.items()},
         )
@@ -122,7 +130,7 @@ _NONE: Counter[JobPhase] = Counter()
 def _counted(
     engine: Engine,
 ) -> tuple[dict[ShareNode, Counter[JobPhase]], dict[ShareNode, list[int]], dict[ShareNode, float]]:
-    """By queue, each with all below it: jobs by phase, what they ask for, how far they are below their targets."""
+    """By queue, including the queues below: jobs by phase, their requests, and the distance to their targets."""
     phases: dict[ShareNode, Counter[JobPhase]] = {}
     asked: dict[ShareNode, list[int]] = {}
     missing: dict[ShareNode, float] = {}
@@ -156,7 +164,7 @@ def _missing(leaf: JobNode, capacity: Sequence[int]) -> float:
 
 
 def _part(held: Sequence[int], due: Sequence[int]) -> float:
-    """The largest part held of anything that is due; what is held without being due is all of it."""
+    """The largest ratio of usage to the deserved amount; 1 for usage of which nothing is deserved."""
     parts = [h / d if d else 1.0 for j, (h, d) in enumerate(zip(held, due, strict=False)) if h and j != PODS]
     return max(parts, default=0.0)
 
@@ -174,6 +182,10 @@ def of_namespaces(engine: Engine) -> Families:
     weights = {name: float(state.namespace_weight(name)) for name in held}
     weighted = {name: share / weights[name] for name, share in shares.items()}
     label = "namespace_name"
-    yield gauges("volcano_namespace_share", "Dominant share of the cluster that its jobs hold.", label, shares)
-    yield gauges("volcano_namespace_weight", "Its weight.", label, weights)
-    yield gauges("volcano_namespace_weighted_share", "The share over the weight.", label, weighted)
+    yield gauges(
+        "volcano_namespace_share", "Dominant share of the cluster that the jobs of a namespace hold.", label, shares
+    )
+    yield gauges("volcano_namespace_weight", "Weight of a namespace.", label, weights)
+    yield gauges(
+        "volcano_namespace_weighted_share", "Dominant share of a namespace divided by its weight.", label, weighted
+    )

@@ -1,8 +1,8 @@
-"""What ``/metrics`` says: what was counted (``cycle_metrics``), and what is so now, looked up in the engine when asked.
+"""The metrics of the scheduler: counters (``cycle_metrics``), and the current state, read from the engine when scraped.
 
-A scrape costs a walk over queues and jobs, a cycle nothing. What is gone is not in the engine, so it is not in the
-answer either: the number of series follows the cluster. Of jobs, which may be many, only the oldest that are not over
-are shown one by one; how many are left out is said too.
+A scrape costs a walk over queues and jobs; cycles cost nothing. Deleted objects are not in the engine and so have no
+series: their number follows the cluster. Of jobs, which may be many, only the oldest unfinished ones have series of
+their own; another metric counts the rest.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SchedulerMetrics:
         scheduler.on_step = self._meter.enter_phase
 
     def collect(self) -> list[Metric]:
-        """All there is to say."""
+        """All metrics."""
         engine = self._scheduler.engine
         found: list[Metric] = list(self._meter.registry.collect())
         found += self._loop(engine)
@@ -57,71 +57,89 @@ class SchedulerMetrics:
 
     def _loop(self, engine: Engine) -> Families:
         meter = self._meter
-        yield counts("pumice_cycle_part_seconds", "Time that went into the parts of cycles.", "part", meter.parts)
-        yield counts("pumice_events", "What the engine was told.", "kind", meter.events)
-        yield counts("pumice_decisions", "What the engine has decided.", "kind", meter.decisions)
-        yield count("pumice_solves", "How often targets were set anew.", engine.context.changes.target_version)
-        takers = (engine.context.reclaimers, engine.context.preemptors)
+        yield counts("pumice_cycle_part_seconds", "Time spent in each part of the cycles.", "part", meter.part_seconds)
+        yield counts("pumice_events", "Events that the engine received, by kind.", "kind", meter.events)
+        yield counts("pumice_decisions", "Decisions that the engine made, by kind.", "kind", meter.decisions)
+        yield count(
+            "pumice_solves", "Number of times that the targets were solved.", engine.context.changes.target_version
+        )
+        preemptors = (engine.context.reclaimers, engine.context.preemptors)
         yield counts(
             "volcano_eviction_transactions",
-            "How often a job took room from others, however many pods that cost.",
+            "Number of preemptions by an action; each may evict several pods.",
             "action",
-            {taker.action: taker.committed for taker in takers},
+            {preemptor.action: preemptor.committed for preemptor in preemptors},
         )
         yield counts(
             "pumice_takings_without_gain",
-            "How often taking left jobs as far below their whole targets as before. Must stay 0.",
+            "Number of preemptions that brought no job closer to its integer target. Must stay 0.",
             "action",
-            {taker.action: taker.without_gain for taker in takers},
+            {preemptor.action: preemptor.without_gain for preemptor in preemptors},
         )
         yield gauge(
-            "volcano_pod_preemption_victims", "Pods that went the last time a job took from its queue.", meter.victims
+            "volcano_pod_preemption_victims",
+            "Pods evicted by the last cycle with a preemption within a queue.",
+            meter.victims,
         )
         yield as_named(
             "volcano_total_preemption_attempts",
-            "How often a job took from its own queue.",
+            "Number of preemptions within a queue.",
             {(): engine.context.preemptors.committed},
         )
         scheduler = self._scheduler
         yield gauge(
             "pumice_configuration_refused",
-            "1 while the last configuration that was wanted is refused; the one before is in force.",
+            "1 while the latest configuration is rejected and the previous one stays in force.",
             float(bool(scheduler.configuration_error)),
         )
         if scheduler.decision_log is not None:
             broken = float(bool(scheduler.decision_log.trouble))
-            yield gauge("pumice_decision_log_broken", "1 while decisions cannot be recorded.", broken)
+            yield gauge("pumice_decision_log_broken", "1 while the decision log cannot be written.", broken)
         lists = {informer.resource.name: informer.lists for informer in scheduler.informers}
         behind = {informer.resource.name: float(informer.last_error is not None) for informer in scheduler.informers}
-        yield counts("pumice_informer_lists", "How often a collection was listed.", "resource", lists)
-        yield gauges("pumice_informer_behind", "1 while the API does not let us follow it.", "resource", behind)
+        yield counts(
+            "pumice_informer_lists",
+            "Number of LIST requests for a resource: the initial one, and one per lost watch position.",
+            "resource",
+            lists,
+        )
+        yield gauges(
+            "pumice_informer_behind",
+            "1 while the list or watch of a resource fails, so that its cache may be out of date.",
+            "resource",
+            behind,
+        )
         yield gauge(
-            "pumice_changes_waiting", "Changes that the engine has not been told yet.", scheduler.changes_waiting
+            "pumice_changes_waiting", "Watched changes that wait for the next cycle.", scheduler.changes_waiting
         )
 
     def _writes(self) -> Families:
         binder, cache = self._scheduler.binder, self._scheduler.cache
         yield counts(
             "volcano_schedule_attempts",
-            "Pods bound, jobs of which it was said that they find no room, and bindings refused.",
+            "Scheduling attempts by result: pods bound, jobs reported as unschedulable, and failed bindings.",
             "result",
             {
                 "scheduled": binder.bound,
-                "unschedulable": self._meter.found_no_room,
+                "unschedulable": self._meter.unschedulable,
                 "error": binder.failed_binds,
             },
         )
-        yield gauge("pumice_writes_in_flight", "Bindings and evictions that are under way.", binder.in_flight)
-        yield count("pumice_binds", "Bindings carried out.", binder.bound)
+        yield gauge("pumice_writes_in_flight", "Bindings and evictions in flight.", binder.in_flight)
+        yield count("pumice_binds", "Pods bound.", binder.bound)
+        yield count("pumice_binds_failed", "Bindings that the API server rejected.", binder.failed_binds)
+        yield count("pumice_binds_retried", "Bindings of pods for which an earlier binding failed.", binder.retried)
+        yield count("pumice_evictions", "Pods evicted.", binder.evicted)
         yield count(
-            "pumice_binds_failed", "Bindings that the cluster refused, or that nobody answered.", binder.failed_binds
+            "pumice_evictions_failed",
+            "Evictions that failed, for example because a PodDisruptionBudget forbids them.",
+            binder.failed - binder.failed_binds,
         )
-        yield count("pumice_binds_retried", "Bindings of pods that could not be bound before.", binder.retried)
-        yield count("pumice_evictions", "Evictions carried out.", binder.evicted)
-        yield count(
-            "pumice_evictions_failed", "Evictions that the cluster refused.", binder.failed - binder.failed_binds
+        yield gauge(
+            "pumice_assumptions_open",
+            "Decisions that the scheduler assumes and no watch event has confirmed yet.",
+            cache.open_assumptions,
         )
-        yield gauge("pumice_assumptions_open", "Decisions that the cluster has not shown yet.", cache.open_assumptions)
 
     # ---- jobs ---------------------------------------------------------------------------------------------
 
@@ -130,23 +148,29 @@ class SchedulerMetrics:
         going_on = [job for job in jobs.values() if job.spec is not None and job.phase is not JobPhase.COMPLETED]
         waiting = {key: _pending(jobs[key]) for key in engine.context.decided.conditions if key in jobs}
         waiting = {key: tasks for key, tasks in waiting.items() if tasks}
-        yield gauge("volcano_unschedule_job_count", "Jobs that find no room.", len(waiting))
-        yield gauge("pumice_jobs_not_shown", "Jobs without series of their own.", max(0, len(going_on) - JOBS_SHOWN))
+        yield gauge("volcano_unschedule_job_count", "Number of unschedulable jobs.", len(waiting))
+        yield gauge(
+            "pumice_jobs_not_shown",
+            "Number of jobs without series of their own, because there are too many jobs.",
+            max(0, len(going_on) - JOBS_SHOWN),
+        )
         shown = {job.key: job for job in islice(going_on, JOBS_SHOWN)}
         yield gauges(
             "volcano_unschedule_task_count",
-            "Tasks of a job that find no room.",
+            "Number of unschedulable tasks of a job.",
             "job_id",
             {key: waiting[key] for key in shown if key in waiting},
         )
-        in_vain = self._meter.in_vain
+        unschedulable = self._meter.unschedulable_by_job
         yield as_named(
             "volcano_job_retry_counts",
-            "How often it was said of a job that it finds no room.",
-            {(("job_id", key),): in_vain[key] for key in shown if key in in_vain},
+            "Number of times that a job was reported as unschedulable.",
+            {(("job_id", key),): unschedulable[key] for key in shown if key in unschedulable},
         )
         yield from self._waits(shown)
-        share = GaugeMetricFamily("volcano_job_share", "Dominant share of a job.", labels=("job_ns", "job_id"))
+        share = GaugeMetricFamily(
+            "volcano_job_share", "Dominant share of the cluster that a job holds.", labels=("job_ns", "job_id")
+        )
         for key, job in shown.items():
             namespace, _, name = key.partition("/")
             share.add_metric((namespace, name), dominant_share(job.held, engine.state.capacity))
@@ -156,14 +180,22 @@ class SchedulerMetrics:
         labels = ("job_name", "queue", "job_namespace")
         took = GaugeMetricFamily(
             "volcano_e2e_job_scheduling_duration",
-            "Milliseconds from the creation of a podgroup to when it was last served.",
+            "Milliseconds from the creation of a PodGroup to the last time tasks of it were placed.",
             labels=labels,
         )
-        first = GaugeMetricFamily("volcano_e2e_job_scheduling_start_time", "When it was first served.", labels=labels)
-        last = GaugeMetricFamily("volcano_e2e_job_scheduling_last_time", "When it was last served.", labels=labels)
-        waits = self._meter.waits
+        first = GaugeMetricFamily(
+            "volcano_e2e_job_scheduling_start_time",
+            "Unix time, in seconds, at which tasks of a PodGroup were first placed.",
+            labels=labels,
+        )
+        last = GaugeMetricFamily(
+            "volcano_e2e_job_scheduling_last_time",
+            "Unix time, in seconds, at which tasks of a PodGroup were last placed.",
+            labels=labels,
+        )
+        service_times = self._meter.service_times
         for key, job in shown.items():
-            wait = waits.get(key)
+            wait = service_times.get(key)
             if wait is None or job.spec is None:
                 continue
             named = (job.spec.name, job.spec.queue, job.spec.namespace)

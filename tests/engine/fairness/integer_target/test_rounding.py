@@ -110,11 +110,13 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
     # Passes below which nothing changed are kept from one rounding to the next; what was kept must not show.
     rounding = IntegerTargets(grove.tree)
     for stamp in range(30, 30 + data.draw(st.integers(2, 8))):
-        before = {job: (list(job.integer_target), job.whole_counts) for job in grove.jobs}
+        before = {job: (list(job.integer_target), job.integer_task_counts) for job in grove.jobs}
         set_targets(grove.tree, grove.capacity)
         changed = rounding.run(grove.capacity)
         assert {job.name: job.integer_target for job in grove.jobs} == slow_whole_targets(grove)
-        assert set(changed) == {job for job in grove.jobs if (job.integer_target, job.whole_counts) != before[job]}
+        assert set(changed) == {
+            job for job in grove.jobs if (job.integer_target, job.integer_task_counts) != before[job]
+        }
         job = data.draw(st.sampled_from(grove.jobs))
         match data.draw(st.sampled_from(CHANGES)):
             case "start" if job.demand.parts:
@@ -211,32 +213,28 @@ def short_by_a_unit(grove: Grove) -> list[tuple[str, str, Items]]:
 def units_left(job: JobNode) -> list[Items]:
     """The units that a job could have next: those it must start together, or any that is left of its line.
 
-    What a job must start together is not passed over, nor, below the root, a running task for a waiting one. So where
-    these exceed the job's own entitlement, the tasks behind them get what is left when these are served. Pods that do
-    not exist yet are no unit that waits.
+    What a job must start together is not passed over: where it exceeds the job's own entitlement, the tasks behind it
+    get what is left once it is served. A waiting task leaves to the running ones of its job what they ask for. Pods
+    that do not exist yet are no unit that waits.
     """
     left = [run for run, taken in zip(job.line, job.taken, strict=True) if taken < run.number]
-    if not left:
-        return []
-    first, others_count = left[0], entitled_to_its_head(job)
+    if not left or left[0].tasks > 1 or not entitled_to_gang(job):
+        return [run.items for run in left[:1] if run.tasks > 1]
+    running: dict[int, int] = {}
+    for run, taken in zip(job.line, job.taken, strict=True):
+        for j, amount in run.items if run.held else ():
+            running[j] = running.get(j, 0) + amount * (run.number - taken)
     return [
-        run.items
+        run.items if run.held else tuple((j, amount + running.get(j, 0)) for j, amount in run.items)
         for run in left
         if run.tasks
-        and (run.held or run.tasks > 1 or others_count)
-        and (run is first or (first.tasks <= 1 and run.held is first.held))
     ]
 
 
-def entitled_to_its_head(job: JobNode) -> bool:
-    """Whether the units of a job that are not passed over fit into its own entitlement together."""
-    missing = list(job.exact)
-    for run in job.line:
-        for j, amount in run.items if run.held or run.tasks > 1 else ():
-            missing[j] -= run.number * amount * EXACT
-            if missing[j] < 0:
-                return False
-    return True
+def entitled_to_gang(job: JobNode) -> bool:
+    """Whether the tasks that a job must start together fit into its own entitlement."""
+    gang = [run for run in job.line if run.tasks > 1]
+    return all(amount * EXACT <= job.exact[j] for run in gang for j, amount in run.items)
 
 
 @given(groves())

@@ -28,7 +28,7 @@ def test_children_that_have_more_than_their_parent(field: Any) -> None:
     children = [Queue("b", parent="a", **{field: cores(3)}), Queue("c", parent="a", **{field: cores(3)})]
     assert found(Queue("a", **{field: cores(6)}), *children) == {}
     assert found(Queue("a", **{field: cores(5)}), *children) == {
-        "a": f"the queues below 'root/a' would have {field} cpu 6 together, more than the {field} cpu 5 of queue 'a'"
+        "a": f"the children of queue 'root/a' have {field} cpu 6 in total, more than the {field} cpu 5 of queue 'a'"
     }
     assert found(Queue("a"), *children) == {}  # a parent that names nothing constrains nobody
     assert found(Queue("a", **{field: ((MEMORY, 1),)}), *children) == {}
@@ -60,7 +60,10 @@ def test_a_child_that_may_hold_more_than_its_parent() -> None:
     above, child = Queue("a", capability=cores(4)), Queue("c", parent="b", capability=cores(5))
     # b names nothing, so a is who c is measured by.
     assert found(above, Queue("b", parent="a"), child) == {
-        "a": "queue 'c' has capability cpu 5, more than the cpu 4 of 'a' above it; raise the one or lower the other"
+        "a": (
+            "queue 'c' has capability cpu 5, more than the cpu 4 of its ancestor 'a'; lower the first or "
+            "raise the second"
+        )
     }
     assert list(found(above, Queue("b", parent="a", capability=cores(4)), child)) == ["b"]
 
@@ -91,6 +94,6 @@ def test_what_is_clamped_is_no_violation() -> None:
     queues = {"a": Queue("a", deserved=cores(5), capability=cores(3)), "b": Queue("b", parent="a", deserved=cores(4))}
     assert found(*queues.values()) == {}
     assert clamped(queues, Registry()) == {
-        "a": "the queues below 'root/a' would have deserved cpu 4 together, more than the capability cpu 3 of queue 'a'"
+        "a": "the children of queue 'root/a' have deserved cpu 4 in total, more than the capability cpu 3 of queue 'a'"
     }
     assert found(Queue("a", deserved=cores(3), guarantee=cores(4)), Queue("b", parent="a", guarantee=cores(4))) == {}

@@ -24,7 +24,7 @@ def is_owed(grove: Grove, job: JobNode) -> bool:
     if any(job.held[j] + n > job.integer_target[j] for j, n in job.ask):
         return False
     alike = [items for leaf, items, _, _ in grove.running if leaf is job and items == job.ask]
-    return job.whole_counts is None or len(alike) < job.whole_counts.get(job.ask, 0)
+    return job.integer_task_counts is None or len(alike) < job.integer_task_counts.get(job.ask, 0)
 
 
 def slow_walk(grove: Grove) -> tuple[list[ShareNode], bool]:

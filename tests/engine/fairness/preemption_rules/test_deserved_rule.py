@@ -64,9 +64,9 @@ def test_who_is_above_what_it_deserves_gives_to_who_is_within(
     shell.cycle()
     wants = shell.job("c", [(1,)] * asked)
     settled(shell)
-    order, taker, victim = order_of(shell), leaf(shell, wants), leaf(shell, has)
-    judge = DeservedRule(order, taker, ONE)
-    order.charge(taker, ONE, 99)
+    order, preemptor, victim = order_of(shell), leaf(shell, wants), leaf(shell, has)
+    judge = DeservedRule(order, preemptor, ONE)
+    order.charge(preemptor, ONE, 99)
     assert judge.may_lose(victim, ONE) is before
     order.uncharge(victim, ONE, victim.starts[0])
     assert judge.agrees(victim, ONE) is after
@@ -122,7 +122,7 @@ def late_arrivals(seed: int) -> tuple[Shell, list[tuple[str, str]]]:
         for _ in range(chance.randint(1, 3)):
             shell.job(name, [(1,)] * chance.randint(1, 8))
         decisions = [decision for _ in range(12) for decision in shell.cycle()]
-        took += [(d.taker, d.job) for d in decisions if isinstance(d, Evict) and d.action == "reclaim"]
+        took += [(d.preemptor, d.job) for d in decisions if isinstance(d, Evict) and d.action == "reclaim"]
     return shell, took
 
 
@@ -165,6 +165,6 @@ def test_nobody_takes_back_while_nobody_new_asks() -> None:
             shell.cycle()
         took: set[tuple[str, str]] = set()
         for _ in range(15):
-            now = {(d.taker, d.job) for d in shell.cycle() if isinstance(d, Evict) and d.action == "reclaim"}
-            assert not {(victim, taker) for taker, victim in now} & took, f"seed {seed}"
+            now = {(d.preemptor, d.job) for d in shell.cycle() if isinstance(d, Evict) and d.action == "reclaim"}
+            assert not {(victim, preemptor) for preemptor, victim in now} & took, f"seed {seed}"
             took |= now

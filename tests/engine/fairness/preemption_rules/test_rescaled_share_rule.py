@@ -32,7 +32,7 @@ ASKS: tuple[Items, ...] = (
 WEIGHTS = (1.0, 1.0, 2.0, 0.5, 3.0)
 
 Move = tuple[JobNode, Items, JobNode, Items, int]
-"""A taker and its unit, a victim and its task, and the start of that task."""
+"""A preemptor and its unit, a victim and its task, and the start of that task."""
 
 
 def random_world(chance: random.Random) -> World:
@@ -51,34 +51,34 @@ def random_world(chance: random.Random) -> World:
 
 
 def random_move(world: World, chance: random.Random) -> Move | None:
-    takers = [leaf for leaf in world.leaves if leaf.ask is not None]
-    if not takers:
+    preemptors = [leaf for leaf in world.leaves if leaf.ask is not None]
+    if not preemptors:
         return None
-    taker = chance.choice(takers)
-    victims = [(leaf, items, stamp) for leaf, items, stamp in world.running if leaf is not taker]
+    preemptor = chance.choice(preemptors)
+    victims = [(leaf, items, stamp) for leaf, items, stamp in world.running if leaf is not preemptor]
     if not victims:
         return None
     victim, items, stamp = chance.choice(victims)
-    assert taker.ask is not None
-    return taker, taker.ask, victim, items, stamp
+    assert preemptor.ask is not None
+    return preemptor, preemptor.ask, victim, items, stamp
 
 
 def make(world: World, move: Move) -> None:
-    taker, ask, victim, items, stamp = move
-    world.order.charge(taker, ask, 1000)
+    preemptor, ask, victim, items, stamp = move
+    world.order.charge(preemptor, ask, 1000)
     world.order.uncharge(victim, items, stamp)
 
 
 def undo(world: World, move: Move) -> None:
-    taker, ask, victim, items, stamp = move
+    preemptor, ask, victim, items, stamp = move
     world.order.charge(victim, items, stamp)
-    world.order.uncharge(taker, ask, 1000)
+    world.order.uncharge(preemptor, ask, 1000)
 
 
 def exact_keys(world: World, move: Move) -> tuple[list[Fraction], list[Fraction]]:
-    """By what the two sides are compared, by full recursion and plain sums: the taker's, and the victim's."""
-    taker, ask, victim, items, _ = move
-    _, ours, theirs = lowest_common_ancestor(taker, victim)
+    """By what the two sides are compared, by full recursion and plain sums: the preemptor's, and the victim's."""
+    preemptor, ask, victim, items, _ = move
+    _, ours, theirs = lowest_common_ancestor(preemptor, victim)
     asked, given_up = {j for j, _ in ask} - {PODS}, {j for j, _ in items} - {PODS}
     wanted = {j for leaf in world.leaves for j, _ in leaf.ask or ()} - {PODS}
     views = [
@@ -96,7 +96,7 @@ def exact_keys(world: World, move: Move) -> tuple[list[Fraction], list[Fraction]
 
 
 def by_definition(world: World, move: Move) -> tuple[bool, bool] | None:
-    """Whether the taker's side comes first, and whether it still does not come after; None: too close to say."""
+    """Whether the preemptor's side comes first, and whether it still does not come after; None: too close to say."""
     before = exact_keys(world, move)
     make(world, move)
     after = exact_keys(world, move)
@@ -120,11 +120,11 @@ def test_a_move_is_judged_as_the_full_recursion_does(seed: int) -> None:
         expected = by_definition(world, move) if move is not None else None
         if move is None or expected is None:
             continue
-        taker, ask, victim, items, _ = move
-        judge = RescaledShareRule(world.order, taker, ask)
-        world.order.charge(taker, ask, 1000)  # the unit is counted in before anybody is asked
+        preemptor, ask, victim, items, _ = move
+        judge = RescaledShareRule(world.order, preemptor, ask)
+        world.order.charge(preemptor, ask, 1000)  # the unit is counted in before anybody is asked
         assert judge.may_lose(victim, items) is expected[0]
-        world.order.uncharge(taker, ask, 1000)
+        world.order.uncharge(preemptor, ask, 1000)
         make(world, move)
         assert judge.agrees(victim, items) is expected[1]
         undo(world, move)
@@ -136,8 +136,8 @@ def a_legal_move(world: World, chance: random.Random) -> Move | None:
         move = random_move(world, chance)
         if move is None:
             return None
-        taker, ask, victim, items, _ = move
-        judge = RescaledShareRule(world.order, taker, ask)
+        preemptor, ask, victim, items, _ = move
+        judge = RescaledShareRule(world.order, preemptor, ask)
         came_first = judge.may_lose(victim, items)
         make(world, move)
         if came_first and judge.agrees(victim, items):
@@ -155,14 +155,14 @@ def test_the_opposite_of_a_legal_move_is_illegal_whoever_waits_then() -> None:
         if move is None:
             continue
         made += 1
-        taker, ask, victim, items, _ = move
-        # The victim waits for what it lost; the taker has nothing left to start, or goes on waiting.
+        preemptor, ask, victim, items, _ = move
+        # The victim waits for what it lost; the preemptor has nothing left to start, or goes on waiting.
         world.order.set_candidate(victim, items, False)
-        world.order.set_candidate(taker, chance.choice([None, ask]), False)
+        world.order.set_candidate(preemptor, chance.choice([None, ask]), False)
         back = RescaledShareRule(world.order, victim, items)
-        comes_first = back.may_lose(taker, ask)
+        comes_first = back.may_lose(preemptor, ask)
         undo(world, move)
-        assert not (comes_first and back.agrees(taker, ask)), f"seed {seed}"
+        assert not (comes_first and back.agrees(preemptor, ask)), f"seed {seed}"
     assert made > 200
 
 

@@ -106,7 +106,7 @@ def test_how_far_above_its_part_a_branch_is() -> None:
 
 
 def test_only_what_the_taker_asks_for_counts() -> None:
-    # c holds no cpu but 4 of 8 memory beyond nothing: to a taker of cpu it is not above its part.
+    # c holds no cpu but 4 of 8 memory beyond nothing: to a preemptor of cpu it is not above its part.
     shell = cluster()
     for queue in "abc":
         shell.queue(f"root/{queue}")
@@ -190,8 +190,8 @@ def test_unlike_jobs_and_gangs_inherit_nothing() -> None:
 # --- by keys --------------------------------------------------------------------------------------------------------
 
 
-def by_keys(shell: Shell, taker: str, ask: Items = ONE, *, by_share: bool = True) -> KeyRule:
-    return KeyRule(shell.engine.order, leaf(shell, taker), ask, by_share=by_share)
+def by_keys(shell: Shell, preemptor: str, ask: Items = ONE, *, by_share: bool = True) -> KeyRule:
+    return KeyRule(shell.engine.order, leaf(shell, preemptor), ask, by_share=by_share)
 
 
 def two_jobs(holds: int, wants_holds: int = 0, **priority: int) -> Shell:

@@ -17,7 +17,7 @@ def with_an_odd_task() -> tuple[Grove, TargetOrder, JobNode]:
     job = grove.job(grove.group(), [(FOUR, 4), (ODD, 1)])
     for items in (FOUR, FOUR, FOUR, ODD):
         grove.start(order, job, items, 1)
-    job.integer_target, job.whole_counts = [0, 0, 0, 16_000], {FOUR: 4}
+    job.integer_target, job.integer_task_counts = [0, 0, 0, 16_000], {FOUR: 4}
     return grove, order, job
 
 
@@ -39,7 +39,7 @@ def test_a_task_inside_the_whole_target_is_not_lost_for_one_outside() -> None:
 
 def test_a_task_of_another_kind_does_not_take_the_place_of_one_in_the_whole_target() -> None:
     _, _, job = with_an_odd_task()
-    job.integer_target, job.whole_counts = [2000, 0, 0, 30_000], {FOUR: 4, ODD: 1}
+    job.integer_target, job.integer_task_counts = [2000, 0, 0, 30_000], {FOUR: 4, ODD: 1}
     assert is_owed(job, FOUR) and not is_owed(job, ODD)
 
 
@@ -52,5 +52,5 @@ def test_jobs_of_equal_tasks_and_gangs_are_compared_by_amounts() -> None:
     unlike = grove.job(queue, [(FOUR, 2), (ODD, 1)])
     set_targets(grove.tree, grove.capacity)
     order.refresh_targets(demand_changed=True)
-    assert equal.whole_counts is None and gang.whole_counts is None
-    assert unlike.whole_counts == {FOUR: 2, ODD: 1}
+    assert equal.integer_task_counts is None and gang.integer_task_counts is None
+    assert unlike.integer_task_counts == {FOUR: 2, ODD: 1}

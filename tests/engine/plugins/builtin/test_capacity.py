@@ -197,15 +197,15 @@ def test_too_many_guarantees_stop_nothing_but_themselves() -> None:
 # --- taking back ------------------------------------------------------------------------------------------------------
 
 
-def taking(world: QueueWorld, taker: str, victim: str, ask: int = 1) -> tuple[str | None, bool]:
-    """What may_take says, and reclaimable for a task of a job once the taker's unit is counted."""
+def taking(world: QueueWorld, preemptor: str, victim: str, ask: int = 1) -> tuple[str | None, bool]:
+    """What preemptive says, and reclaimable for a task of a job once the preemptor's unit is counted."""
     engine: Engine = world.engine
     engine.prepare()
     plugin = next(plugin for _, plugin in engine.policy.plugins if plugin.name == "capacity")
-    leaf = engine.tree.jobs[taker]
+    leaf = engine.tree.jobs[preemptor]
     unit: AllocationUnit = leaf.unit
     assert unit.ask == cpu(ask)
-    refusal = plugin.may_take(leaf, unit)
+    refusal = plugin.preemptive(leaf, unit)
     engine.tree.charge(leaf, unit.ask, 1)
     task = next(task for task in engine.state.jobs[victim].tasks.values() if task.status.held)
     agreed = plugin.reclaimable(leaf, unit, task)
@@ -281,11 +281,11 @@ def test_a_silent_queue_is_judged_by_the_nearest_above_that_names_a_deserved(lev
         Queue("b1", parent="b"),
         ancestorReclaimLevel=level,
     )
-    taker, borrower = world.job("a2", 9, running=3), world.job("b1", 7, running=7)
-    assert taking(world, taker, borrower) == (None, True)
+    preemptor, borrower = world.job("a2", 9, running=3), world.job("b1", 7, running=7)
+    assert taking(world, preemptor, borrower) == (None, True)
     # As a victim it is judged by b, which holds 4 of 4 now.
     world.finish(borrower, 3)
-    assert taking(world, taker, borrower) == (None, False)
+    assert taking(world, preemptor, borrower) == (None, False)
 
 
 def test_a_silent_queue_takes_no_more_than_its_judge_deserves() -> None:
@@ -335,7 +335,7 @@ def test_guarantees_that_the_cluster_can_no_longer_keep_are_said_of_root_once() 
     (said,) = [said for said in world.cycle() if isinstance(said, QueueCondition)]
     assert (said.queue, said.type) == ("root", "GuaranteesExceedCapacity")
     assert said.message == (
-        "the queues below 'root' would have guarantee cpu 9m together, more than the allocatable cpu 8m of the cluster"
+        "the children of queue 'root' have guarantee cpu 9m in total, more than the allocatable cpu 8m of the cluster"
     )
     assert not [said for said in world.cycle() if isinstance(said, QueueCondition)]
     world.node(9)

@@ -121,9 +121,9 @@ def test_nobody_takes_beyond_what_it_deserves() -> None:
     world.job("b", 9, running=5)
     world.engine.prepare()
     plugin, leaf = plugin_of(world), world.engine.tree.jobs[within]
-    assert plugin.may_take(leaf, leaf.unit) is None
+    assert plugin.preemptive(leaf, leaf.unit) is None
     world.engine.tree.charge(leaf, cpu(1), 9)
-    assert plugin.may_take(leaf, leaf.unit) == "queue a deserves cpu 5m now"
+    assert plugin.preemptive(leaf, leaf.unit) == "queue a deserves cpu 5m now"
     world.engine.tree.uncharge(leaf, cpu(1), 9)
 
 

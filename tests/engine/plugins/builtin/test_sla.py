@@ -120,6 +120,6 @@ def test_the_argument_is_for_jobs_that_do_not_say() -> None:
 
 @pytest.mark.parametrize("value", ["soon", 30, "0s", True, ["1h"]])
 def test_arguments_that_make_no_sense(value: object) -> None:
-    with pytest.raises(PluginError, match="write for example") as caught:
+    with pytest.raises(PluginError, match="must be a duration") as caught:
         SlaPlugin({"sla-waiting-time": value})
     assert caught.value.argument == "sla-waiting-time"

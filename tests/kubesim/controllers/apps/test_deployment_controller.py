@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesim.controllers.conditions import condition
+from kubesim.controllers.conditions import find_condition
 from kubesim.controllers.controller_refs import controller_of
 from tests.support.simulated import eventually, run, scheduled
 from tests.support.workloads import DEPLOYMENTS, REPLICA_SETS, template
@@ -73,14 +73,14 @@ def test_a_deployment_comes_up():
 
     one, only, made = run(scenario())
     assert one["metadata"]["annotations"][REVISION] == "1"
-    assert condition(one["status"], "Progressing")["reason"] == "NewReplicaSetAvailable"
-    assert condition(one["status"], "Available")["status"] == "True"
+    assert find_condition(one["status"], "Progressing")["reason"] == "NewReplicaSetAvailable"
+    assert find_condition(one["status"], "Available")["status"] == "True"
     assert controller_of(only)["name"] == "d"
     assert {controller_of(pod)["name"] for pod in made} == {only["metadata"]["name"]}
     assert {pod["metadata"]["labels"]["pod-template-hash"] for pod in made} == {only["metadata"]["name"][2:]}
 
 
-def test_a_rollout_and_the_way_back():
+def test_deployment_rollout_and_rollback():
     async def scenario():
         async with scheduled() as c:
             await c.api.create(DEPLOYMENTS, "default", deployment(replicas=4))
@@ -136,7 +136,7 @@ def test_scaling_pausing_and_going_on():
             await set_image(c, "web:2")
             await change(c, replicas=5)
             await eventually(lambda: sizes(c) == [5] and len(pods(c)) == 5)
-            paused = condition(found(c)["status"], "Progressing")
+            paused = find_condition(found(c)["status"], "Progressing")
             assert images(c) == {"web:1"}
             await change(c, paused=False)
             await eventually(lambda: is_done(c) and images(c) == {"web:2"})
@@ -147,7 +147,7 @@ def test_scaling_pausing_and_going_on():
     assert run(scenario())["reason"] == "DeploymentPaused"
 
 
-def test_old_sets_are_kept_to_go_back_to_but_not_all():
+def test_deployment_keeps_replica_sets_up_to_history_limit():
     async def scenario():
         async with scheduled() as c:
             await c.api.create(DEPLOYMENTS, "default", deployment(replicas=1, revisionHistoryLimit=1))
@@ -160,13 +160,13 @@ def test_old_sets_are_kept_to_go_back_to_but_not_all():
     assert run(scenario()) == ["3", "4"]
 
 
-def test_a_rollout_that_gets_nowhere_says_so():
+def test_deployment_reports_progress_deadline_exceeded():
     async def scenario():
         async with scheduled(kubelets=False) as c:  # pods never run
             await c.api.create(DEPLOYMENTS, "default", deployment(progressDeadlineSeconds=5))
 
             def late():
-                found_now = condition(found(c)["status"], "Progressing") or {}
+                found_now = find_condition(found(c)["status"], "Progressing") or {}
                 return found_now.get("reason") == "ProgressDeadlineExceeded"
 
             await eventually(late)
@@ -174,7 +174,7 @@ def test_a_rollout_that_gets_nowhere_says_so():
     run(scenario())
 
 
-def test_pods_that_are_gone_are_replaced_and_pods_that_match_are_taken_in():
+def test_deployment_replaces_deleted_pods_and_adopts_matching_ones():
     async def scenario():
         async with scheduled() as c:
             stray = {"metadata": {"name": "stray", "labels": {"app": "s"}}, "spec": template()["spec"]}
@@ -199,7 +199,7 @@ def test_pods_that_are_gone_are_replaced_and_pods_that_match_are_taken_in():
     run(scenario())
 
 
-def test_pods_count_after_they_have_been_ready_for_long_enough():
+def test_deployment_counts_pods_available_after_min_ready_seconds():
     async def scenario():
         async with scheduled() as c:
             await c.api.create(DEPLOYMENTS, "default", deployment(replicas=1, minReadySeconds=200))  # two seconds here
@@ -216,7 +216,7 @@ def test_pods_count_after_they_have_been_ready_for_long_enough():
     assert (1, 0) in run(scenario())
 
 
-def test_what_a_quota_refuses_is_told_and_made_later():
+def test_deployment_retries_pods_refused_by_quota():
     async def scenario():
         async with scheduled() as c:
             quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}}
@@ -226,20 +226,20 @@ def test_what_a_quota_refuses_is_told_and_made_later():
 
             def told():
                 status = found(c)["status"]
-                return condition(status, "ReplicaFailure") and status.get("availableReplicas") == 2
+                return find_condition(status, "ReplicaFailure") and status.get("availableReplicas") == 2
 
             await eventually(told)
-            failure = condition(found(c)["status"], "ReplicaFailure")
+            failure = find_condition(found(c)["status"], "ReplicaFailure")
             await c.api.modify("resourcequotas", "default", "q", lambda one: one["spec"]["hard"].update(pods="9"))
             await eventually(lambda: is_done(c))
-            await eventually(lambda: condition(found(c)["status"], "ReplicaFailure") is None)
+            await eventually(lambda: find_condition(found(c)["status"], "ReplicaFailure") is None)
             return failure
 
     failure = run(scenario())
     assert failure["reason"] == "FailedCreate" and "exceeded quota: q" in failure["message"]
 
 
-def test_deletion_takes_everything_or_leaves_it():
+def test_deployment_deletion_cascades_or_orphans():
     async def scenario():
         async with scheduled() as c:
             for name in ("background", "foreground", "orphan"):
@@ -262,7 +262,7 @@ def test_deletion_takes_everything_or_leaves_it():
     assert controller_of(now)["uid"] == one["metadata"]["uid"]
 
 
-def test_a_name_that_is_taken_is_not_used():
+def test_deployment_avoids_hash_collision():
     async def scenario():
         async with scheduled() as c:
             await c.api.create(DEPLOYMENTS, "default", deployment(replicas=1))

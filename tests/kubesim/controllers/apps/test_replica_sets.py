@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesim.clock import moment
-from kubesim.controllers.apps.replicasets import new_pod, status_of, superfluous, until_available
+from kubesim.clock import parse_time
+from kubesim.controllers.apps.replicasets import new_pod, pods_to_delete, seconds_until_available, status_of
 from tests.support.still_clock import StillClock
 from tests.support.workloads import pod, replica_set
 
@@ -21,7 +21,7 @@ def names(pods):
 # ---- which go ---------------------------------------------------------------------------------------------
 
 
-def test_those_that_do_least_go_first():
+def test_replica_set_deletes_least_advanced_pods_first():
     pods = [
         pod("ready"),
         pod("costly", **{"controller.kubernetes.io/pod-deletion-cost": "10"}),
@@ -34,14 +34,14 @@ def test_those_that_do_least_go_first():
     ]
     order = ["homeless", "pending", "lost", "unready", "cheap", "young", "ready", "costly"]
     for count in range(len(pods) + 1):
-        assert names(superfluous(pods, count)) == order[:count]
+        assert names(pods_to_delete(pods, count)) == order[:count]
 
 
 @pytest.mark.parametrize("text", ["", "x", "1.5", "9" * 5000, "--1", "\u0665"])
-def test_a_cost_that_is_none_counts_as_nothing(text):
+def test_malformed_deletion_cost_counts_as_zero(text):
     odd = pod("odd", **{"controller.kubernetes.io/pod-deletion-cost": text})
     cheap = pod("cheap", **{"controller.kubernetes.io/pod-deletion-cost": "-1"})
-    assert names(superfluous([odd, cheap], 1)) == ["cheap"]
+    assert names(pods_to_delete([odd, cheap], 1)) == ["cheap"]
 
 
 pods_there = st.lists(
@@ -57,15 +57,15 @@ pods_there = st.lists(
 
 
 @given(pods_there, st.integers(0, 14), st.randoms())
-def test_a_ready_pod_never_goes_before_one_without_a_node(pods, count, chance):
-    gone = superfluous(pods, count)
+def test_replica_set_deletes_unassigned_pods_before_ready_ones(pods, count, chance):
+    gone = pods_to_delete(pods, count)
     assert len(gone) == min(count, len(pods))
     kept = [one for one in pods if one not in gone]
     if any(one["spec"].get("nodeName") for one in gone):
         assert all(one["spec"].get("nodeName") for one in kept)
     shuffled = list(pods)
     chance.shuffle(shuffled)
-    assert superfluous(shuffled, count) == gone  # in whatever order they are known
+    assert pods_to_delete(shuffled, count) == gone  # in whatever order they are known
 
 
 # ---- status -----------------------------------------------------------------------------------------------
@@ -98,24 +98,26 @@ def test_a_pod_is_available_after_it_has_been_ready_for_long_enough():
     assert again == pytest.approx(20)  # 30 - 10
 
 
-def test_at_ten_times_the_speed_ten_seconds_are_a_hundred():
+def test_min_ready_seconds_scale_with_clock_speed():
     clock = StillClock(speed=10)
     young = pod("a", since="2024-05-01T11:59:58Z")  # 2 seconds on the wall are 20 of the cluster
-    assert until_available(young, 30, clock) == pytest.approx(10)
+    assert seconds_until_available(young, 30, clock) == pytest.approx(10)
     assert clock.real(10) == 1
-    assert until_available(young, 20, clock) == pytest.approx(0)
-    assert until_available(young, 0, clock) == 0
-    assert until_available(pod("b", ready=False), 0, clock) is None
+    assert seconds_until_available(young, 20, clock) == pytest.approx(0)
+    assert seconds_until_available(young, 0, clock) == 0
+    assert seconds_until_available(pod("b", ready=False), 0, clock) is None
 
 
-def test_a_failure_is_a_condition_as_long_as_it_lasts():
+def test_replica_failure_condition_lasts_as_long_as_the_failure():
     owner = replica_set()
     status, _ = status_of(owner, [], StillClock(), ("FailedCreate", "exceeded quota"))
     (said,) = status["conditions"]
     assert (said["type"], said["status"], said["reason"]) == ("ReplicaFailure", "True", "FailedCreate")
     assert said["message"] == "exceeded quota" and said["lastTransitionTime"] == NOON
     owner["status"] = status
-    later, _ = status_of(owner, [], StillClock(at=moment("2024-05-01T12:05:00Z")), ("FailedCreate", "still exceeded"))
+    later, _ = status_of(
+        owner, [], StillClock(at=parse_time("2024-05-01T12:05:00Z")), ("FailedCreate", "still exceeded")
+    )
     assert later["conditions"][0]["lastTransitionTime"] == NOON  # since then
     owner["status"] = {**later, "conditions": [{"type": "Mine", "status": "True"}, *later["conditions"]]}
     well, _ = status_of(owner, [], StillClock())
@@ -125,7 +127,7 @@ def test_a_failure_is_a_condition_as_long_as_it_lasts():
 # ---- pods -------------------------------------------------------------------------------------------------
 
 
-def test_the_next_pod():
+def test_new_pod_of_a_replica_set():
     owner = replica_set("web-x")
     owner["spec"]["template"]["metadata"] |= {"name": "ignored", "annotations": {"a": "b"}, "finalizers": ["x/y"]}
     made = new_pod(owner)

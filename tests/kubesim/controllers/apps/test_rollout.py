@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesim.controllers.apps.rollout import first_size, hash_of, newest, planned, revision, room, template_of
+from kubesim.controllers.apps.rollout import (
+    initial_replicas,
+    new_replica_set,
+    plan_rollout,
+    revision,
+    surge_and_unavailable,
+    template_hash,
+    template_of,
+)
 from kubesim.kinds.apps import amount, amount_faults
 from tests.support.workloads import deployment, replica_set
 
@@ -41,7 +49,7 @@ def test_parts_of_pods_are_rounded(value: int | str, total: int, down: int, up: 
 
 
 @pytest.mark.parametrize("value", ["%", "5", "", "-5%", "5.5%", "five%", "\u0665%", -1])
-def test_amounts_that_are_none(value: int | str) -> None:
+def test_malformed_int_or_percent_is_refused(value: int | str) -> None:
     assert list(amount_faults(value))
 
 
@@ -50,7 +58,7 @@ def test_amounts(value: int | str) -> None:
     assert not list(amount_faults(value))
 
 
-def test_a_number_that_no_machine_reads_is_none() -> None:
+def test_overlong_percentage_is_refused() -> None:
     assert amount("9" * 5000 + "%", 10) == 0
 
 
@@ -64,12 +72,12 @@ def test_a_number_that_no_machine_reads_is_none() -> None:
         (2, 0, 3, (2, 0)),
     ],
 )
-def test_room(surge: int | str, missing: int | str, wanted: int, expected: tuple[int, int]) -> None:
-    assert room(deployment(replicas=wanted, strategy=rolling(surge, missing))) == expected
+def test_surge_and_unavailable(surge: int | str, missing: int | str, wanted: int, expected: tuple[int, int]) -> None:
+    assert surge_and_unavailable(deployment(replicas=wanted, strategy=rolling(surge, missing))) == expected
 
 
-def test_room_without_a_rolling_update() -> None:
-    assert room(deployment(strategy=RECREATE)) == (0, 0)
+def test_surge_and_unavailable_without_rolling_update() -> None:
+    assert surge_and_unavailable(deployment(strategy=RECREATE)) == (0, 0)
 
 
 # ---- which set is whose -----------------------------------------------------------------------------------
@@ -77,28 +85,28 @@ def test_room_without_a_rolling_update() -> None:
 
 def test_the_set_of_the_present_template() -> None:
     old, new = replica_set("a", image="web:1", age=2), replica_set("b", image="web:2", age=1)
-    assert newest(deployment(image="web:2"), [old, new]) is new
-    assert newest(deployment(image="web:1"), [old, new]) is old
-    assert newest(deployment(image="web:3"), [old, new]) is None
+    assert new_replica_set(deployment(image="web:2"), [old, new]) is new
+    assert new_replica_set(deployment(image="web:1"), [old, new]) is old
+    assert new_replica_set(deployment(image="web:3"), [old, new]) is None
     twin = replica_set("c", image="web:2", age=0)
-    assert newest(deployment(image="web:2"), [twin, new]) is new  # the older one
+    assert new_replica_set(deployment(image="web:2"), [twin, new]) is new  # the older one
     assert template_of(new) == {
         "metadata": {"labels": {"app": "web"}},
         "spec": {"containers": [{"name": "main", "image": "web:2"}]},
     }
 
 
-def test_names_of_templates() -> None:
+def test_pod_template_hash() -> None:
     one = deployment()
-    assert hash_of(one) == hash_of(deployment(replicas=9))  # how many are wanted is no part of the template
-    assert hash_of(one) != hash_of(deployment(image="web:2"))
+    assert template_hash(one) == template_hash(deployment(replicas=9))  # how many are wanted is no part of the template
+    assert template_hash(one) != template_hash(deployment(image="web:2"))
     collided = {**one, "status": {"collisionCount": 1}}
-    assert hash_of(one) != hash_of(collided)
-    assert len(hash_of(one)) == 10 and hash_of(one).isalnum() and hash_of(one).islower()
+    assert template_hash(one) != template_hash(collided)
+    assert len(template_hash(one)) == 10 and template_hash(one).isalnum() and template_hash(one).islower()
 
 
 @pytest.mark.parametrize(("text", "number"), [("7", 7), ("", 0), ("x", 0), ("-1", 0), ("9" * 5000, 0), ("1e3", 0)])
-def test_revisions_are_what_anybody_wrote(text: str, number: int) -> None:
+def test_malformed_revision_annotation_counts_as_zero(text: str, number: int) -> None:
     assert revision({"metadata": {"annotations": {"deployment.kubernetes.io/revision": text}}}) == number
     assert revision({"metadata": {}}) == 0
 
@@ -106,52 +114,52 @@ def test_revisions_are_what_anybody_wrote(text: str, number: int) -> None:
 # ---- steps ------------------------------------------------------------------------------------------------
 
 
-def test_the_first_set_is_made_whole() -> None:
+def test_first_replica_set_gets_all_replicas() -> None:
     one = deployment(replicas=3)
-    assert planned(one, [], 0).create
-    assert first_size(one, []) == 3
+    assert plan_rollout(one, [], 0).create
+    assert initial_replicas(one, []) == 3
 
 
-def test_a_new_set_begins_with_the_surge() -> None:
+def test_new_replica_set_starts_with_the_surge() -> None:
     # 4 wanted, one more allowed, 4 there: room for 1
     one = deployment(replicas=4, image="web:2", strategy=ROLLING)
     old = replica_set("a", 4, "web:1", available=4)
-    assert planned(one, [old], 4).create
-    assert first_size(one, [old]) == 1
+    assert plan_rollout(one, [old], 4).create
+    assert initial_replicas(one, [old]) == 1
 
 
-def test_old_pods_that_never_came_up_go_first() -> None:
+def test_rollout_removes_unavailable_old_pods_first() -> None:
     # 4 wanted, all must stay available: 5 told, one of the new ones is unborn. Of the broken set 2 pods do nothing, but
     # what is told of (2 + 2 + 1) less what must be (4) and the unborn (1) leaves nothing to spare
     one = deployment(replicas=4, image="web:3", strategy=ROLLING)
     broken, old = replica_set("b", 2, "web:2", age=1), replica_set("a", 2, "web:1", available=2, age=2)
     new = replica_set("c", 1, "web:3", available=0)
-    assert planned(one, [broken, old, new], 4).scale == {}
+    assert plan_rollout(one, [broken, old, new], 4).scale == {}
     # once the new one is available there is one to spare, and it is one of the broken
     new = replica_set("c", 1, "web:3", available=1)
-    assert planned(one, [broken, old, new], 4).scale == {"b": 1}
+    assert plan_rollout(one, [broken, old, new], 4).scale == {"b": 1}
 
 
 def test_a_paused_deployment_is_scaled_but_not_rolled() -> None:
     one = deployment(replicas=5, image="web:2", paused=True)
     old = replica_set("a", 3, "web:1", available=3)
-    plan = planned(one, [old], 3)
+    plan = plan_rollout(one, [old], 3)
     assert not plan.create
     assert plan.scale == {"a": 5}
     half = replica_set("b", 1, "web:2")
-    assert planned(one, [old, half], 4).scale == {}  # in the middle of the way: neither is touched
-    assert not planned(deployment(paused=True), [], 0).create
+    assert plan_rollout(one, [old, half], 4).scale == {}  # in the middle of the way: neither is touched
+    assert not plan_rollout(deployment(paused=True), [], 0).create
 
 
-def test_old_sets_beyond_the_limit_are_forgotten_when_all_is_done() -> None:
+def test_rollout_deletes_replica_sets_beyond_history_limit() -> None:
     sets = [replica_set(f"r{age}", 0, f"web:{age}", there=0, age=age) for age in range(1, 5)]
     new = replica_set("r0", 3, "web:0", available=3)
     one = deployment(image="web:0", revisionHistoryLimit=2)
-    assert planned(one, [*sets, new], 0).delete == ["r4", "r3"]  # the lowest revisions
+    assert plan_rollout(one, [*sets, new], 0).delete == ["r4", "r3"]  # the lowest revisions
     late = replica_set("r0", 3, "web:0", available=2)
-    assert planned(one, [*sets, late], 0).delete == []
+    assert plan_rollout(one, [*sets, late], 0).delete == []
     busy = replica_set("r4", 0, "web:4", there=1, age=4)  # its pods are not all gone
-    assert planned(one, [*sets[:3], busy, new], 0).delete == ["r3"]
+    assert plan_rollout(one, [*sets[:3], busy, new], 0).delete == ["r3"]
 
 
 # ---- whole ways -------------------------------------------------------------------------------------------
@@ -189,15 +197,15 @@ class Model:
 
     def look(self) -> bool:
         """The controller of Deployments looks. True if it had something to do."""
-        new = newest(self.deployment, self.sets)
+        new = new_replica_set(self.deployment, self.sets)
         old_pods = sum(
             len(self.pods[each["metadata"]["name"]]) + self.leaving.get(each["metadata"]["name"], 0)
             for each in self.sets
             if each is not new
         )
-        plan = planned(self.deployment, self.sets, old_pods)
+        plan = plan_rollout(self.deployment, self.sets, old_pods)
         if plan.create:
-            size = first_size(self.deployment, self.sets)
+            size = initial_replicas(self.deployment, self.sets)
             made = replica_set("new", size, self.deployment["spec"]["template"]["spec"]["containers"][0]["image"])
             made["status"] = {"replicas": 0}
             self.sets.append(made)
@@ -257,7 +265,7 @@ def ways(draw: st.DrawFn, strategy: dict[str, Any] | None = None) -> Model:
     wanted = draw(st.integers(0, 12))
     how = strategy or rolling(draw(amounts), draw(amounts))
     one = deployment(replicas=wanted, image="web:0", strategy=how)
-    sets, left = [], wanted + room(one)[0]
+    sets, left = [], wanted + surge_and_unavailable(one)[0]
     for age in range(draw(st.integers(0, 4)), 0, -1):
         size = draw(st.integers(0, left))
         left -= size
@@ -289,7 +297,7 @@ def test_a_rollout_ends_with_the_new_set_alone(model: Model, way: list[tuple[str
 @given(ways(), steps)
 def test_a_rollout_keeps_within_its_bounds_at_every_step(model: Model, way: list[tuple[str, int]]) -> None:
     wanted = model.deployment["spec"]["replicas"]
-    surge, missing = room(model.deployment)
+    surge, missing = surge_and_unavailable(model.deployment)
     for step in way:
         before = model.reported
         play(model, [step])
@@ -316,7 +324,7 @@ def test_a_paused_deployment_makes_no_new_set(model: Model, way: list[tuple[str,
 
 
 @given(ways(), steps, st.integers(0, 12), st.sampled_from(["web:0", "web:1", "web:9"]), steps)
-def test_a_change_of_mind_on_the_way_ends_well_too(
+def test_rollout_interrupted_by_another_template_completes(
     model: Model, way: list[tuple[str, int]], wanted: int, image: str, more: list[tuple[str, int]]
 ) -> None:
     """Another number and another template (perhaps an old one) while the first change is under way."""
@@ -329,7 +337,7 @@ def test_a_change_of_mind_on_the_way_ends_well_too(
         model.pods["former"], model.leaving["former"] = model.pods.pop("new"), model.leaving.pop("new", 0)
     play(model, more)
     model.settle()
-    chosen = newest(model.deployment, model.sets)
+    chosen = new_replica_set(model.deployment, model.sets)
     assert chosen is not None
     assert {each["metadata"]["name"]: each["spec"]["replicas"] for each in model.sets if each["spec"]["replicas"]} == (
         {chosen["metadata"]["name"]: wanted} if wanted else {}

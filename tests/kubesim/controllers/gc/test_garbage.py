@@ -32,7 +32,7 @@ def there(api):
     return {found["metadata"]["name"] for found in api.list(MAPS, "default")}
 
 
-def test_dependents_follow_their_owner_in_the_background():
+def test_background_deletion_removes_dependents_later():
     async def scenario():
         async with cluster(0) as c:
             a = await make(c.api, "a")
@@ -45,7 +45,7 @@ def test_dependents_follow_their_owner_in_the_background():
     run(scenario())
 
 
-def test_an_object_stays_while_one_of_its_owners_does_and_forgets_the_other():
+def test_object_with_one_remaining_owner_loses_the_dangling_reference():
     async def scenario():
         async with cluster(0) as c:
             a, b = await make(c.api, "a"), await make(c.api, "b")
@@ -62,7 +62,7 @@ def test_an_object_stays_while_one_of_its_owners_does_and_forgets_the_other():
     run(scenario())
 
 
-def test_an_owner_in_the_foreground_waits_for_those_that_block_it():
+def test_foreground_deletion_waits_for_blocking_dependents():
     async def scenario():
         async with cluster(0) as c:
             a = await make(c.api, "a")
@@ -82,7 +82,7 @@ def test_an_owner_in_the_foreground_waits_for_those_that_block_it():
     assert held["a"]["finalizers"] == held["b"]["finalizers"] == ["foregroundDeletion"]
 
 
-def test_orphans_lose_their_owner_and_stay():
+def test_orphaned_dependents_stay_without_owner_reference():
     async def scenario():
         async with cluster(0) as c:
             a = await make(c.api, "a")
@@ -94,7 +94,7 @@ def test_orphans_lose_their_owner_and_stay():
     assert not run(scenario())
 
 
-def test_an_owner_of_the_same_name_but_another_uid_is_a_stranger():
+def test_owner_with_another_uid_counts_as_absent():
     async def scenario():
         async with cluster(0) as c:
             a = await make(c.api, "a")
@@ -105,7 +105,7 @@ def test_an_owner_of_the_same_name_but_another_uid_is_a_stranger():
     run(scenario())
 
 
-def test_an_owner_of_a_kind_that_is_not_served_is_not_judged():
+def test_owner_of_unserved_kind_keeps_the_object():
     async def scenario():
         async with cluster(0) as c:
             strange = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t", "uid": "u"}}
@@ -117,7 +117,7 @@ def test_an_owner_of_a_kind_that_is_not_served_is_not_judged():
     run(scenario())
 
 
-def test_what_happened_while_nobody_looked_is_made_up_for(tmp_path):
+def test_garbage_collector_catches_up_after_restart(tmp_path):
     async def before():
         async with cluster(0, path=tmp_path) as c:
             a = await make(c.api, "a")
@@ -149,7 +149,7 @@ def families(draw):
 
 @settings(max_examples=15)
 @given(families(), st.sampled_from(["Background", "Foreground"]))
-def test_exactly_those_go_that_have_lost_all_their_owners(family, propagation):
+def test_objects_without_remaining_owners_are_deleted_and_no_others(family, propagation):
     owners, deleted = family
     gone = set(deleted)
     for child, parents in enumerate(owners):  # parents come before their children

@@ -4,23 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesim.controllers.jobs.completion_indexes import parse, shown
+from kubesim.controllers.jobs.completion_indexes import format_indexes, parse_indexes
 
 
 @pytest.mark.parametrize(
     ("indexes", "text"),
     [([], ""), ([3], "3"), ([0, 1], "0,1"), ([0, 1, 2], "0-2"), ([7, 5, 4, 3, 0, 1], "0,1,3-5,7")],
 )
-def test_the_shortest_text(indexes, text):
-    assert shown(indexes) == text
-    assert parse(text, 100) == set(indexes)
+def test_completion_indexes_are_written_as_ranges(indexes, text):
+    assert format_indexes(indexes) == text
+    assert parse_indexes(text, 100) == set(indexes)
 
 
-def test_indexes_beyond_the_completions_and_nonsense_are_passed_over():
-    assert parse("0,x,2-,3-5,-1", 5) == {0, 3, 4}
+def test_malformed_completion_indexes_are_ignored():
+    assert parse_indexes("0,x,2-,3-5,-1", 5) == {0, 3, 4}
 
 
 @given(st.sets(st.integers(0, 300)), st.integers(0, 300))
-def test_what_is_written_is_read_again(indexes, below):
-    assert parse(shown(indexes), 301) == indexes
-    assert parse(shown(indexes), below) == {index for index in indexes if index < below}
+def test_completion_indexes_round_trip(indexes, below):
+    assert parse_indexes(format_indexes(indexes), 301) == indexes
+    assert parse_indexes(format_indexes(indexes), below) == {index for index in indexes if index < below}

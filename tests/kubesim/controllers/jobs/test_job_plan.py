@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesim.clock import moment, stamp
-from kubesim.controllers.jobs.job_plan import is_finished, plan
+from kubesim.clock import parse_time, stamp
+from kubesim.controllers.jobs.job_plan import is_finished, plan_job
 from kubesim.controllers.jobs.job_pods import INDEX, TRACKING, new_pod
 from tests.support.still_clock import NOON, StillClock
 
@@ -16,7 +16,7 @@ START = "2024-05-01T11:59:00Z"
 
 def job(status=None, restart="Never", **spec):
     template = {
-        "metadata": {"labels": {"job-name": "j"}, "annotations": {"pumice.dev/run-seconds": "5"}},
+        "metadata": {"labels": {"job-name": "j"}, "annotations": {"kubesim.dev/run-seconds": "5"}},
         "spec": {"restartPolicy": restart, "containers": [{"name": "c", "image": "i"}]},
     }
     spec = {"parallelism": 1, "backoffLimit": 6, "template": template, **spec}
@@ -53,8 +53,8 @@ def kinds(status):
 CLOCK = StillClock()
 
 
-def test_a_new_job_starts_as_many_pods_as_may_run_side_by_side():
-    result = plan(job(parallelism=3, completions=5), [], CLOCK)
+def test_new_job_creates_parallelism_pods():
+    result = plan_job(job(parallelism=3, completions=5), [], CLOCK)
     assert result.create == [None] * 3
     assert result.status == {
         "startTime": stamp(NOON),
@@ -68,37 +68,37 @@ def test_a_new_job_starts_as_many_pods_as_may_run_side_by_side():
 def test_no_more_pods_than_completions_are_left():
     # 5 - 3 = 2 are left, one of them is running.
     seen = [pod("a", ready=True)]
-    result = plan(job({"succeeded": 3, "startTime": START}, parallelism=3, completions=5), seen, CLOCK)
+    result = plan_job(job({"succeeded": 3, "startTime": START}, parallelism=3, completions=5), seen, CLOCK)
     assert result.create == [None]
     assert (result.status["active"], result.status["ready"]) == (2, 1)
 
 
-def test_pods_are_counted_in_three_steps_and_none_twice():
+def test_finished_pods_are_counted_once_via_uncounted_terminated_pods():
     jobbed = job({"startTime": START}, completions=2, parallelism=2)
     # First it is noted who is to be counted, and only these lose their finalizer.
-    first = plan(jobbed, [pod("a", "Succeeded"), pod("b")], CLOCK)
+    first = plan_job(jobbed, [pod("a", "Succeeded"), pod("b")], CLOCK)
     assert first.status["uncountedTerminatedPods"] == {"succeeded": ["a"]}
     assert uids(first.release) == ["a"]
     assert "succeeded" not in first.status
     # Written, but the finalizer is still there: the same again.
     jobbed["status"] = first.status
-    second = plan(jobbed, [pod("a", "Succeeded"), pod("b")], CLOCK)
+    second = plan_job(jobbed, [pod("a", "Succeeded"), pod("b")], CLOCK)
     assert second.status == first.status
     assert uids(second.release) == ["a"]
     # Without its finalizer it moves into the counter.
-    third = plan(jobbed, [pod("a", "Succeeded", tracked=False), pod("b")], CLOCK)
+    third = plan_job(jobbed, [pod("a", "Succeeded", tracked=False), pod("b")], CLOCK)
     assert third.status["succeeded"] == 1
     assert third.status["uncountedTerminatedPods"] == {}
     # And so it does if somebody has deleted it meanwhile.
-    assert plan(jobbed, [pod("b")], CLOCK).status["succeeded"] == 1
+    assert plan_job(jobbed, [pod("b")], CLOCK).status["succeeded"] == 1
 
 
 def test_a_job_is_complete_when_all_is_counted_and_no_pod_is_left():
     jobbed = job({"startTime": START, "succeeded": 1}, completions=2, parallelism=2)
-    first = plan(jobbed, [pod("b", "Succeeded")], CLOCK)
+    first = plan_job(jobbed, [pod("b", "Succeeded")], CLOCK)
     assert kinds(first.status) == {"SuccessCriteriaMet": "True"}
     jobbed["status"] = first.status
-    second = plan(jobbed, [pod("b", "Succeeded", tracked=False)], CLOCK)
+    second = plan_job(jobbed, [pod("b", "Succeeded", tracked=False)], CLOCK)
     assert kinds(second.status) == {"SuccessCriteriaMet": "True", "Complete": "True"}
     assert second.status["succeeded"] == 2
     assert second.status["completionTime"] == stamp(NOON)
@@ -112,11 +112,11 @@ def test_a_job_is_complete_when_all_is_counted_and_no_pod_is_left():
 
 def test_a_work_queue_starts_nothing_new_after_the_first_success():
     jobbed = job({"startTime": START}, parallelism=3)
-    assert plan(jobbed, [], CLOCK).create == [None] * 3
-    result = plan(jobbed, [pod("a", "Succeeded"), pod("b")], CLOCK)
+    assert plan_job(jobbed, [], CLOCK).create == [None] * 3
+    result = plan_job(jobbed, [pod("a", "Succeeded"), pod("b")], CLOCK)
     assert result.create == []
     assert result.discard == []
-    assert kinds(plan(jobbed, [pod("a", "Succeeded")], CLOCK).status) == {"SuccessCriteriaMet": "True"}
+    assert kinds(plan_job(jobbed, [pod("a", "Succeeded")], CLOCK).status) == {"SuccessCriteriaMet": "True"}
 
 
 @pytest.mark.parametrize(
@@ -126,21 +126,21 @@ def test_a_work_queue_starts_nothing_new_after_the_first_success():
 def test_the_next_pod_waits_longer_after_each_failure(failures, seconds):
     lost = [pod(f"f{n}", "Failed", tracked=False, finished=stamp(NOON - n)) for n in range(failures)]
     jobbed = job({"startTime": START, "failed": failures}, completions=1, backoffLimit=100)
-    result = plan(jobbed, lost, CLOCK)
+    result = plan_job(jobbed, lost, CLOCK)
     assert result.create == []
     assert result.again == seconds
-    assert plan(jobbed, lost, StillClock(at=NOON + seconds)).create == [None]
-    assert plan(jobbed, lost, StillClock(64, at=NOON + seconds / 64)).create == [None]
+    assert plan_job(jobbed, lost, StillClock(at=NOON + seconds)).create == [None]
+    assert plan_job(jobbed, lost, StillClock(64, at=NOON + seconds / 64)).create == [None]
 
 
-def test_a_success_ends_the_waiting():
+def test_success_resets_job_backoff():
     seen = [pod("f", "Failed", tracked=False, finished=START), pod("s", "Succeeded", finished=stamp(NOON))]
-    assert plan(job({"startTime": START, "failed": 1}, completions=2), seen, CLOCK).create == [None]
+    assert plan_job(job({"startTime": START, "failed": 1}, completions=2), seen, CLOCK).create == [None]
 
 
-def test_too_many_failures_end_the_job_and_stop_what_runs():
+def test_backoff_limit_fails_job_and_deletes_active_pods():
     jobbed = job({"startTime": START, "failed": 1}, completions=3, parallelism=3, backoffLimit=1)
-    first = plan(jobbed, [pod("f", "Failed"), pod("r"), pod("s", "Succeeded")], CLOCK)
+    first = plan_job(jobbed, [pod("f", "Failed"), pod("r"), pod("s", "Succeeded")], CLOCK)
     assert kinds(first.status) == {"FailureTarget": "True"}
     assert uids(first.delete) == ["r"]
     assert uids(first.release) == ["f", "r", "s"]
@@ -148,55 +148,55 @@ def test_too_many_failures_end_the_job_and_stop_what_runs():
     assert first.status["uncountedTerminatedPods"] == {"succeeded": ["s"], "failed": ["f", "r"]}
     jobbed["status"] = first.status
     # Not before the last pod is gone is the job.
-    going = plan(jobbed, [pod("r", tracked=False, deleted=True)], CLOCK)
+    going = plan_job(jobbed, [pod("r", tracked=False, deleted=True)], CLOCK)
     assert "Failed" not in kinds(going.status)
     assert (going.status["failed"], going.status["succeeded"], going.status["terminating"]) == (3, 1, 1)
     jobbed["status"] = going.status
-    last = plan(jobbed, [], CLOCK)
+    last = plan_job(jobbed, [], CLOCK)
     assert kinds(last.status) == {"FailureTarget": "True", "Failed": "True"}
     assert last.status["conditions"][-1]["reason"] == "BackoffLimitExceeded"
     assert "completionTime" not in last.status
 
 
 @pytest.mark.parametrize(("limit", "restarts", "over"), [(2, 1, False), (2, 2, True), (0, 0, False), (0, 1, True)])
-def test_restarts_on_the_node_use_up_the_limit_too(limit, restarts, over):
+def test_container_restarts_count_towards_backoff_limit(limit, restarts, over):
     jobbed = job({"startTime": START}, restart="OnFailure", completions=1, backoffLimit=limit)
-    result = plan(jobbed, [pod("a", restarts=restarts)], CLOCK)
+    result = plan_job(jobbed, [pod("a", restarts=restarts)], CLOCK)
     assert ("FailureTarget" in kinds(result.status)) is over
 
 
 def test_the_deadline_of_a_job():
     jobbed = job({"startTime": START}, completions=1, activeDeadlineSeconds=90)  # it has run for 60 of 90
-    assert plan(jobbed, [pod("a")], CLOCK).again == 30
-    result = plan(jobbed, [pod("a")], StillClock(at=moment(START) + 90))
+    assert plan_job(jobbed, [pod("a")], CLOCK).again == 30
+    result = plan_job(jobbed, [pod("a")], StillClock(at=parse_time(START) + 90))
     assert result.status["conditions"][0]["reason"] == "DeadlineExceeded"
     assert uids(result.delete) == ["a"]
 
 
-def test_a_suspended_job_gives_its_pods_up_without_counting_them():
+def test_suspended_job_deletes_pods_without_counting_them():
     jobbed = job({"startTime": START}, completions=2, parallelism=2, suspend=True)
-    result = plan(jobbed, [pod("a"), pod("b")], CLOCK)
+    result = plan_job(jobbed, [pod("a"), pod("b")], CLOCK)
     assert sorted(uids(result.discard)) == ["a", "b"]
     assert result.release == []
     assert kinds(result.status) == {"Suspended": "True"}
     assert "startTime" not in result.status
     assert (result.status.get("active"), result.status["terminating"]) == (None, 2)
     jobbed["status"], jobbed["spec"]["suspend"] = result.status, False
-    resumed = plan(jobbed, [], CLOCK)
+    resumed = plan_job(jobbed, [], CLOCK)
     assert kinds(resumed.status) == {"Suspended": "False"}
     assert resumed.status["startTime"] == stamp(NOON)
     assert resumed.create == [None, None]
 
 
 def test_a_job_created_suspended_has_no_start():
-    result = plan(job(completions=1, suspend=True), [], CLOCK)
+    result = plan_job(job(completions=1, suspend=True), [], CLOCK)
     assert "startTime" not in result.status
     assert result.create == []
 
 
-def test_surplus_pods_go_those_first_that_have_done_least():
+def test_job_deletes_least_advanced_surplus_pods_first():
     pending = pod("p", "Pending") | {"spec": {}}
-    result = plan(
+    result = plan_job(
         job({"startTime": START}, completions=9, parallelism=1), [pod("r", ready=True), pending, pod("u")], CLOCK
     )
     assert uids(result.discard) == ["p", "u"]
@@ -206,9 +206,9 @@ def test_surplus_pods_go_those_first_that_have_done_least():
 def test_a_pod_that_is_being_deleted_is_replaced_at_once_or_when_it_is_gone():
     jobbed = job({"startTime": START}, completions=1)
     gone = pod("a", deleted=True)
-    assert plan(jobbed, [gone], StillClock(at=NOON + 60)).create == [None]
+    assert plan_job(jobbed, [gone], StillClock(at=NOON + 60)).create == [None]
     jobbed["spec"]["podReplacementPolicy"] = "Failed"
-    waiting = plan(jobbed, [gone], StillClock(at=NOON + 60))
+    waiting = plan_job(jobbed, [gone], StillClock(at=NOON + 60))
     assert waiting.create == []
     assert waiting.release == []
     assert waiting.status["terminating"] == 1
@@ -216,38 +216,38 @@ def test_a_pod_that_is_being_deleted_is_replaced_at_once_or_when_it_is_gone():
 
 def test_an_indexed_job_completes_each_index_once():
     jobbed = job({"startTime": START}, completionMode="Indexed", completions=4, parallelism=3)
-    assert plan(jobbed, [], CLOCK).create == [0, 1, 2]
+    assert plan_job(jobbed, [], CLOCK).create == [0, 1, 2]
     seen = [pod("a", "Succeeded", index=0), pod("b", index=1), pod("c", "Succeeded", index=2)]
-    result = plan(jobbed, seen, CLOCK)
+    result = plan_job(jobbed, seen, CLOCK)
     assert result.status["completedIndexes"] == "0,2"
     assert result.status["succeeded"] == 2
     assert result.create == [3]
     assert uids(result.release) == ["a", "c"]
 
 
-def test_of_two_pods_with_one_index_one_goes():
+def test_duplicate_pod_of_an_index_is_deleted():
     jobbed = job({"startTime": START}, completionMode="Indexed", completions=3, parallelism=3)
     seen = [pod("a", index=0, ready=True), pod("b", index=0), pod("c", index=7), pod("d", index=1)]
-    assert sorted(uids(plan(jobbed, seen, CLOCK).discard)) == ["b", "c"]
+    assert sorted(uids(plan_job(jobbed, seen, CLOCK).discard)) == ["b", "c"]
 
 
-def test_the_pod_of_an_index_knows_it():
+def test_indexed_pod_has_its_completion_index():
     made = new_pod(job(completionMode="Indexed", completions=2), 1)
     assert made["metadata"]["generateName"] == "j-1-"
-    assert made["metadata"]["annotations"] == {"pumice.dev/run-seconds": "5", INDEX: "1"}
+    assert made["metadata"]["annotations"] == {"kubesim.dev/run-seconds": "5", INDEX: "1"}
     assert made["metadata"]["labels"] == {"job-name": "j", INDEX: "1"}
     assert made["metadata"]["finalizers"] == [TRACKING]
     assert made["spec"]["hostname"] == "j-1"
     assert made["spec"]["containers"][0]["env"][0]["name"] == "JOB_COMPLETION_INDEX"
 
 
-def test_a_finished_job_goes_when_its_time_is_over():
+def test_ttl_expires_finished_job():
     done = {"conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": stamp(NOON)}]}
     jobbed = job(done, ttlSecondsAfterFinished=100)
-    assert plan(jobbed, [], StillClock(at=NOON + 40)).again == 60
-    assert plan(jobbed, [], StillClock(at=NOON + 100)).expired
-    assert plan(jobbed, [], StillClock(50, at=NOON + 2)).expired
-    assert plan(job(done), [], StillClock(at=NOON + 1e6)).again is None
+    assert plan_job(jobbed, [], StillClock(at=NOON + 40)).again == 60
+    assert plan_job(jobbed, [], StillClock(at=NOON + 100)).expired
+    assert plan_job(jobbed, [], StillClock(50, at=NOON + 2)).expired
+    assert plan_job(job(done), [], StillClock(at=NOON + 1e6)).again is None
 
 
 class World:
@@ -262,7 +262,7 @@ class World:
 
     def look(self, crash=99):
         """Carry out a plan; after so many of its writes everything stops."""
-        result = plan(copy.deepcopy(self.job), [copy.deepcopy(p) for p in self.pods.values()], self.clock)
+        result = plan_job(copy.deepcopy(self.job), [copy.deepcopy(p) for p in self.pods.values()], self.clock)
         writes = [lambda: self.job.update(status=result.status)]
         writes += [lambda p=p: self.release(p) for p in (*result.release, *result.discard)]
         writes += [lambda p=p: self.delete(p["metadata"]["uid"]) for p in (*result.delete, *result.discard)]
@@ -308,7 +308,7 @@ steps = st.lists(
 
 
 @given(st.integers(1, 4), st.integers(1, 5), st.booleans(), st.integers(0, 3), steps)
-def test_whatever_happens_pods_are_counted_once(parallelism, completions, indexed, limit, history):
+def test_every_pod_is_counted_once(parallelism, completions, indexed, limit, history):
     mode = "Indexed" if indexed else "NonIndexed"
     world = World(job(parallelism=parallelism, completions=completions, completionMode=mode, backoffLimit=limit))
     for what, number in history:

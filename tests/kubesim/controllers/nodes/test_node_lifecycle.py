@@ -20,7 +20,7 @@ def ready(c, name="node-000"):
 
 def annotate(value):
     def edit(node):
-        node["metadata"]["annotations"] = {"pumice.dev/lost": value} if value else {}
+        node["metadata"]["annotations"] = {"kubesim.dev/lost": value} if value else {}
 
     return edit
 
@@ -82,7 +82,7 @@ def test_a_ready_pod_of_a_node_that_was_lost_is_ready_again():
     run(scenario())
 
 
-def test_a_node_that_is_lost_was_well_until_then():
+def test_lost_node_grace_period_starts_when_it_is_lost():
     async def scenario():
         async with cluster(speed=50) as c:  # 50 seconds take one
             await asyncio.sleep(c.clock.real(60))  # nobody has heard of it for longer than that
@@ -94,7 +94,7 @@ def test_a_node_that_is_lost_was_well_until_then():
     assert run(scenario()) >= 50
 
 
-def test_every_pod_on_a_node_that_does_not_exist_is_given_time():
+def test_pods_of_missing_node_are_removed_after_quarantine():
     async def scenario():
         async with cluster(0, speed=40) as c:  # 40 seconds take one
             stayed = []
@@ -108,7 +108,7 @@ def test_every_pod_on_a_node_that_does_not_exist_is_given_time():
     assert min(run(scenario())) >= 40
 
 
-def test_pods_leave_a_node_with_a_taint_of_somebody_else():
+def test_no_execute_taint_of_a_user_evicts_pods():
     async def scenario():
         async with cluster() as c:
             await c.run_pod("goes", terminationGracePeriodSeconds=0)
@@ -138,11 +138,11 @@ def test_pods_of_a_node_that_is_deleted_are_removed():
     assert run(scenario()) == ("Running", True)
 
 
-def test_a_node_of_somebody_else_lives_by_its_lease():
+def test_node_that_is_not_simulated_is_ready_while_its_lease_is_renewed():
     async def scenario():
         async with cluster(0) as c:
             well = [{"type": "Ready", "status": "True", "reason": "x", "message": "y"}]
-            node = {"metadata": {"name": "theirs", "annotations": {"pumice.dev/simulated": "false"}}}
+            node = {"metadata": {"name": "theirs", "annotations": {"kubesim.dev/simulated": "false"}}}
             await c.api.create("nodes", "", {**node, "status": {"conditions": well}})
             lease = {"metadata": {"name": "theirs"}, "spec": {"holderIdentity": "theirs"}}
             await c.api.create("leases.coordination.k8s.io", "kube-node-lease", lease)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesim.controllers.nodes.taints import evicting, patience, taints, tolerates
+from kubesim.controllers.nodes.taints import desired_taints, no_execute_taints, tolerates, toleration_seconds
 
 NOW, BEFORE = "2024-05-01T12:00:00Z", "2024-05-01T11:00:00Z"
 
@@ -32,17 +32,17 @@ def names(found):
     ],
 )
 def test_taints_follow_from_the_state_of_a_node(state, wanted):
-    assert names(taints(state, NOW)) == wanted
+    assert names(desired_taints(state, NOW)) == wanted
 
 
-def test_a_taint_that_is_no_longer_true_goes_and_those_of_others_stay():
+def test_outdated_taints_are_removed_and_foreign_taints_kept():
     mine = {"key": "gpu", "effect": "NoSchedule", "value": "yes"}
-    cordoned = taints(node(unschedulable=True, own=[mine]), BEFORE)
+    cordoned = desired_taints(node(unschedulable=True, own=[mine]), BEFORE)
     assert cordoned[0] == mine
     assert cordoned[1]["timeAdded"] == BEFORE
     # It keeps its time while it stays true.
-    assert taints(node(unschedulable=True, own=cordoned), NOW) == cordoned
-    assert taints(node(own=cordoned), NOW) == [mine]
+    assert desired_taints(node(unschedulable=True, own=cordoned), NOW) == cordoned
+    assert desired_taints(node(own=cordoned), NOW) == [mine]
 
 
 @given(
@@ -51,11 +51,11 @@ def test_a_taint_that_is_no_longer_true_goes_and_those_of_others_stay():
     st.booleans(),
     st.booleans(),
 )
-def test_a_second_look_changes_nothing_and_only_the_present_counts(ready, before, cordoned, was_cordoned):
-    past = taints(node(ready=before, unschedulable=was_cordoned), BEFORE)
-    now = taints(node(ready=ready, unschedulable=cordoned, own=past), NOW)
-    assert taints(node(ready=ready, unschedulable=cordoned, own=now), "2030-01-01T00:00:00Z") == now
-    assert sorted(names(now)) == sorted(names(taints(node(ready=ready, unschedulable=cordoned), NOW)))
+def test_desired_taints_are_idempotent(ready, before, cordoned, was_cordoned):
+    past = desired_taints(node(ready=before, unschedulable=was_cordoned), BEFORE)
+    now = desired_taints(node(ready=ready, unschedulable=cordoned, own=past), NOW)
+    assert desired_taints(node(ready=ready, unschedulable=cordoned, own=now), "2030-01-01T00:00:00Z") == now
+    assert sorted(names(now)) == sorted(names(desired_taints(node(ready=ready, unschedulable=cordoned), NOW)))
 
 
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
@@ -87,8 +87,8 @@ def pod(*tolerations):
         ([{"key": UNREACHABLE["key"], "operator": "Exists"}], [UNREACHABLE, FIRE], 0),
     ],
 )
-def test_how_long_a_pod_stays(tolerations, found, seconds):
-    assert patience(pod(*tolerations), found) == seconds
+def test_toleration_seconds(tolerations, found, seconds):
+    assert toleration_seconds(pod(*tolerations), found) == seconds
 
 
 @pytest.mark.parametrize(
@@ -109,4 +109,4 @@ def test_what_a_toleration_covers(toleration, covers):
 
 
 def test_only_no_execute_evicts():
-    assert evicting(node(own=[FIRE, {"key": "x", "effect": "NoSchedule"}])) == [FIRE]
+    assert no_execute_taints(node(own=[FIRE, {"key": "x", "effect": "NoSchedule"}])) == [FIRE]

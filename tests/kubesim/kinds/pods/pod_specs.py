@@ -4,7 +4,7 @@ from typing import Any
 
 from kubesim.kinds import pods
 from kubesim.registry.registry import Object
-from tests.kubesim.kinds.written import World, create
+from tests.kubesim.kinds.strategy_writes import FakeContext, create
 
 RESOURCE = pods.resource()
 
@@ -20,6 +20,6 @@ def pod(*containers: Object, name: str = "p", labels: dict[str, str] | None = No
     return {"metadata": about, "spec": {"containers": list(containers) or [container()], **spec}}
 
 
-def created(*containers: Object, world: World | None = None, **fields: Any) -> Object:
+def created(*containers: Object, world: FakeContext | None = None, **fields: Any) -> Object:
     """A pod as it is stored when it is new."""
     return create(RESOURCE, pod(*containers, **fields), world)

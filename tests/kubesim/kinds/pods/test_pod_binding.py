@@ -12,7 +12,7 @@ from kubesim.api.status import ApiError
 from kubesim.kinds.pods.binding import bind, set_condition
 from kubesim.registry.registry import Object
 from tests.kubesim.kinds.pods.pod_specs import created
-from tests.kubesim.kinds.written import NOW, refusal
+from tests.kubesim.kinds.strategy_writes import NOW, rejection_message
 
 UNFULFILLED = "409 Operation cannot be fulfilled on"
 MISTYPED = '400 Binding in version "v1" cannot be handled as a Binding:'
@@ -81,18 +81,21 @@ def test_a_condition_that_stays_keeps_its_time() -> None:
 def test_refused(binding: Object, words: str) -> None:
     pod = created()
     pod["metadata"] |= {"resourceVersion": "7", "uid": "UID"}
-    assert refusal(bind, pod, binding, NOW) == words
+    assert rejection_message(bind, pod, binding, NOW) == words
 
 
 def test_a_pod_is_bound_once() -> None:
     pod = bind(created(), _binding(), NOW)
     words = f'{UNFULFILLED} pods/binding "p": '
-    assert refusal(bind, pod, _binding("n2"), NOW) == words + 'pod p is already assigned to node "n1"'
+    assert rejection_message(bind, pod, _binding("n2"), NOW) == words + 'pod p is already assigned to node "n1"'
     gated = created(schedulingGates=[{"name": "x"}])
-    assert refusal(bind, gated, _binding(), NOW) == words + "pod p has non-empty .spec.schedulingGates"
+    assert rejection_message(bind, gated, _binding(), NOW) == words + "pod p has non-empty .spec.schedulingGates"
     going = created()
     going["metadata"]["deletionTimestamp"] = NOW
-    assert refusal(bind, going, _binding(), NOW) == words + "pod p is being deleted, cannot be assigned to a host"
+    assert (
+        rejection_message(bind, going, _binding(), NOW)
+        == words + "pod p is being deleted, cannot be assigned to a host"
+    )
 
 
 ANY = st.recursive(

@@ -9,7 +9,7 @@ from kubesim.kinds.pods.defaults import default_pod_spec, pull_policy
 from kubesim.kinds.pods.resources import quality
 from kubesim.registry.registry import Object
 from tests.kubesim.kinds.pods.pod_specs import RESOURCE, container, created, pod
-from tests.kubesim.kinds.written import NOW, World, create, refusal
+from tests.kubesim.kinds.strategy_writes import NOW, FakeContext, create, rejection_message
 
 CLASSES = "priorityclasses.scheduling.k8s.io"
 GIVEN = [
@@ -204,9 +204,9 @@ def test_a_status_that_comes_along_is_not_kept() -> None:
 # ---- priority and account ---------------------------------------------------------------------------------
 
 
-def _classes(*classes: tuple[str, int, dict[str, Any]]) -> World:
+def _classes(*classes: tuple[str, int, dict[str, Any]]) -> FakeContext:
     found = [{"metadata": {"name": name}, "value": value, **extra} for name, value, extra in classes]
-    return World(*found, resource=CLASSES)
+    return FakeContext(*found, resource=CLASSES)
 
 
 def test_priority_of_a_class() -> None:
@@ -248,11 +248,11 @@ def test_system_classes_are_always_there() -> None:
     ],
 )
 def test_what_the_cluster_refuses(spec: Object, words: str) -> None:
-    assert refusal(created, **spec) == f'403 pods "p" is forbidden: {words}'
+    assert rejection_message(created, **spec) == f'403 pods "p" is forbidden: {words}'
 
 
 def test_a_named_account_must_be_there() -> None:
-    world = World({"metadata": {"name": "robot"}}, resource="serviceaccounts")
+    world = FakeContext({"metadata": {"name": "robot"}}, resource="serviceaccounts")
     spec = created(world=world, serviceAccount="robot")["spec"]
     assert (spec["serviceAccount"], spec["serviceAccountName"]) == ("robot", "robot")
 

@@ -4,7 +4,7 @@ import pytest
 
 from kubesim.registry.registry import Object
 from tests.kubesim.kinds.pods.pod_specs import RESOURCE, created
-from tests.kubesim.kinds.written import refusal, update
+from tests.kubesim.kinds.strategy_writes import rejection_message, update
 
 ENDED = {"name": "c", "state": {"terminated": {"exitCode": 0}}}
 FAILED = {"name": "c", "state": {"terminated": {"exitCode": 1}}}
@@ -14,7 +14,7 @@ RUNNING = {"name": "c", "state": {"running": {}}}
 def test_the_class_of_service_stays() -> None:
     old = created()
     assert update(RESOURCE, old, {"status": {"qosClass": None}}, sub="status")["status"] == old["status"]
-    words = refusal(update, RESOURCE, old, {"status": {"qosClass": "Burstable"}}, sub="status")
+    words = rejection_message(update, RESOURCE, old, {"status": {"qosClass": "Burstable"}}, sub="status")
     assert words == '422 Pod "p" is invalid: status.qosClass: Invalid value: "Burstable": field is immutable'
 
 
@@ -47,7 +47,10 @@ def test_addresses_agree(written: Object, address: str, addresses: list[str]) ->
     ],
 )
 def test_refused(written: Object, words: str) -> None:
-    assert refusal(update, RESOURCE, created(), {"status": written}, sub="status") == f'422 Pod "p" is invalid: {words}'
+    assert (
+        rejection_message(update, RESOURCE, created(), {"status": written}, sub="status")
+        == f'422 Pod "p" is invalid: {words}'
+    )
 
 
 def test_what_is_missing_in_a_container_status_is_zero() -> None:
@@ -57,7 +60,7 @@ def test_what_is_missing_in_a_container_status_is_zero() -> None:
 
 def test_a_bound_pod_is_not_nominated() -> None:
     bound = created(nodeName="n1")
-    words = refusal(update, RESOURCE, bound, {"status": {"nominatedNodeName": "n2"}}, sub="status")
+    words = rejection_message(update, RESOURCE, bound, {"status": {"nominatedNodeName": "n2"}}, sub="status")
     assert words.endswith("may not be set on pods that are already bound to a node")
     update(RESOURCE, created(), {"status": {"nominatedNodeName": "n2"}}, sub="status")
 
@@ -80,7 +83,7 @@ def test_the_dead_stay_dead(policy: str, before: Object, after: Object, allowed:
     if allowed:
         update(RESOURCE, old, change, sub="status")
     else:
-        assert refusal(update, RESOURCE, old, change, sub="status") == (
+        assert rejection_message(update, RESOURCE, old, change, sub="status") == (
             '422 Pod "p" is invalid: status.containerStatuses[0].state: Forbidden: may not be transitioned to '
             "non-terminated state"
         )

@@ -7,7 +7,7 @@ import pytest
 from kubesim.kinds.pods.updates import IMMUTABLE, check_spec_update
 from kubesim.registry.registry import Object
 from tests.kubesim.kinds.pods.pod_specs import RESOURCE, container, created, pod
-from tests.kubesim.kinds.written import refusal, update
+from tests.kubesim.kinds.strategy_writes import rejection_message, update
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 SHUFFLED = "Forbidden: pod updates may not add or remove containers"
@@ -65,7 +65,7 @@ def test_allowed(change: Object) -> None:
     ],
 )
 def test_refused(change: Object, words: str) -> None:
-    assert refusal(update, RESOURCE, _old(), {"spec": change}) == f'422 Pod "p" is invalid: {words}'
+    assert rejection_message(update, RESOURCE, _old(), {"spec": change}) == f'422 Pod "p" is invalid: {words}'
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_refused(change: Object, words: str) -> None:
     ],
 )
 def test_all_the_rest_is_for_good(change: Object, line: str) -> None:
-    words = refusal(update, RESOURCE, _old(), {"spec": change})
+    words = rejection_message(update, RESOURCE, _old(), {"spec": change})
     assert words == f'422 Pod "p" is invalid: spec: Forbidden: {IMMUTABLE}\n  {line}'
 
 
@@ -168,10 +168,10 @@ def test_while_gated(change: Object) -> None:
 )
 def test_gated_pods_only_get_narrower(change: Object, words: str) -> None:
     old = created(nodeSelector={"a": "b"}, **_needs("a"), **GATES)
-    assert refusal(update, RESOURCE, old, {"spec": change}) == f'422 Pod "p" is invalid: {words}'
+    assert rejection_message(update, RESOURCE, old, {"spec": change}) == f'422 Pod "p" is invalid: {words}'
 
 
 def test_pod_affinity_is_for_good_even_while_gated() -> None:
     change = {"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": "a"}]}}}
-    words = refusal(update, RESOURCE, created(**GATES), {"spec": change})
+    words = rejection_message(update, RESOURCE, created(**GATES), {"spec": change})
     assert words.startswith(f'422 Pod "p" is invalid: spec: Forbidden: {IMMUTABLE}\n')

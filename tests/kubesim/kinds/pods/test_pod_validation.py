@@ -12,7 +12,7 @@ from kubesim.kinds.pods import names
 from kubesim.kinds.pods.validation import check_pod_spec
 from kubesim.registry.registry import Object
 from tests.kubesim.kinds.pods.pod_specs import RESOURCE, container, created
-from tests.kubesim.kinds.written import create
+from tests.kubesim.kinds.strategy_writes import create
 
 RULES = {
     "<label>": metadata.LABEL_RULE,

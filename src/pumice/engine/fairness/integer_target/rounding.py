@@ -17,9 +17,10 @@ capacity limits a unit.
 A unit that does not fit does not block the later tasks of its job: at the end of each step every job with heterogeneous
 tasks is tried again with the first unit of its line that fits. The larger unit keeps its position in the line, and the
 passes further up try it first. If later units waited until the last pass, other jobs would by then have the capacity
-that is missing below the node. Three things are never passed over: tasks that must start together; running tasks in
-favour of pending ones of their job, except in the root's pass; and any task in favour of what a job reserves for pods
-still to be created.
+that is missing below the node. A pending unit that passes over running units of its job leaves them, of what it asks
+for, as much as they ask for: otherwise the job would lose a running task to one that has not started. The root's pass,
+the last one, does without this. Never passed over are tasks that must start together, and any task in favour of what a
+job reserves for pods still to be created.
 
 *Why a pass looks at one node only.* Before the pass of depth d no node down to that depth exceeds its entitlement. So a
 unit that fits a node also fits all nodes above it, and two nodes of one depth never interfere. The result of a pass
@@ -36,7 +37,7 @@ from typing import NamedTuple
 from pumice.engine.fairness.integer_target.headroom import Headroom
 from pumice.engine.fairness.integer_target.task_line import Line, line_of
 from pumice.engine.fairness.integer_target.unit_walk import UnitWalk
-from pumice.engine.fairness.preemption_rules.task_rights import count_whole_tasks
+from pumice.engine.fairness.preemption_rules.task_rights import count_integer_tasks
 from pumice.engine.fairness.share_tree.tree import EXACT, JobNode, ShareNode, ShareTree
 from pumice.model.specs import Items
 
@@ -68,7 +69,7 @@ class IntegerTargets:
 
     def __init__(self, tree: ShareTree) -> None:
         self.tree = tree
-        self.rooms: Headroom | None = None
+        self.headroom: Headroom | None = None
         self.capacity: list[int] = []
         self.scale: list[int] = []
         self.nothing: list[int] = []
@@ -86,14 +87,14 @@ class IntegerTargets:
     def run(self, capacity: list[int]) -> list[JobNode]:
         """Round what changed since the last run; returns the jobs whose integer target changed."""
         tree = self.tree
-        if capacity != self.capacity or tree.bounds is not None or self.rooms is not None:
+        if capacity != self.capacity or tree.bounds is not None or self.headroom is not None:
             self._everything = True
         self.capacity = list(capacity)
         self.scale = [(offered or 1) * EXACT for offered in capacity]
         # A deficit below the grid on which keys are compared counts as zero.
         self.nothing = [offered * EXACT // 2**30 for offered in capacity]
         self._before = {}
-        self.rooms = None
+        self.headroom = None
         moved = list(tree.jobs.values()) if self._everything else [leaf for leaf in tree.moved if not leaf.gone]
         by_depth = _dirty_nodes(moved, self._left_by_jobs())
         if self._everything:
@@ -105,7 +106,7 @@ class IntegerTargets:
         for leaf in moved:
             self._set_base(leaf)
         if tree.bounds is not None:
-            self.rooms = self._limit_bases()
+            self.headroom = self._limit_bases()
         self._find_unlike(node for nodes in by_depth for node in nodes)
         for nodes in reversed(by_depth):
             for node in nodes:
@@ -116,10 +117,10 @@ class IntegerTargets:
 
     def _has_changed(self, leaf: JobNode, whole: list[int]) -> bool:
         """Whether the integer target of a job differs from before, in amounts or in tasks."""
-        counts = count_whole_tasks(leaf)
-        if counts == leaf.whole_counts:
+        counts = count_integer_tasks(leaf)
+        if counts == leaf.integer_task_counts:
             return leaf.integer_target != whole
-        leaf.whole_counts = counts
+        leaf.integer_task_counts = counts
         return True
 
     # --- undoing earlier passes -----------------------------------------------------------------------------------
@@ -185,12 +186,14 @@ class IntegerTargets:
         taken = leaf.taken = [0] * len(line)
         for k, (items, tasks, number, held) in enumerate(line):
             first = self._first_left(leaf)
-            if first < k and (not tasks or line[first].held is not held):
+            if first < k and not tasks:
                 break
             fit = number
+            kept = {} if held else running_left(leaf)
             for j, amount in items:
-                if amount * fit * EXACT > missing[j]:
-                    fit = min(fit, max(0, missing[j] * TOLERANCE // (amount * EXACT * (TOLERANCE - tolerance))))
+                free = missing[j] - kept.get(j, 0) * EXACT
+                if amount * fit * EXACT > free:
+                    fit = min(fit, max(0, free * TOLERANCE // (amount * EXACT * (TOLERANCE - tolerance))))
             if fit:
                 taken[k] = fit
                 leaf.integer_tasks += fit * tasks
@@ -225,9 +228,9 @@ class IntegerTargets:
         """
         assert self.tree.bounds is not None
         while True:
-            rooms = Headroom(self.capacity, self.tree.bounds)
-            if not any(self._step_back(jobs, j) for jobs, j in rooms.overfull()):
-                return rooms
+            headroom = Headroom(self.capacity, self.tree.bounds)
+            if not any(self._step_back(jobs, j) for jobs, j in headroom.overfull()):
+                return headroom
 
     def _step_back(self, jobs: list[JobNode], j: int) -> bool:
         """Reduce one of these jobs' base target: the youngest that was rounded up within the tolerance."""
@@ -250,6 +253,7 @@ class IntegerTargets:
         """Record the unit that a job offers to the passes on its path, so that these find it."""
         leaf.at = run
         head, held = unit_at(leaf.line, run)
+        leaf.head_room = head
         if head == leaf.head and held == leaf.head_held:
             return
         node = leaf.parent
@@ -303,15 +307,19 @@ class IntegerTargets:
         if not step.behind:
             return bool(leaf.head) and leaf.head_held is held and self.is_able(step, leaf)
         line, taken = leaf.line, leaf.taken
-        if leaf.run == len(line) or (line[leaf.run].held is not held and step.group.parent is not None):
+        if leaf.run == len(line):
             return False
+        kept = {} if held or step.group.parent is None else running_left(leaf)
         for run in range(leaf.run if start else leaf.at, len(line)):
             items, tasks, number, here = line[run]
             if not tasks and run > leaf.run:
                 break
-            if taken[run] < number and here is held and self._admits(step, leaf, items):
-                self._set_head(leaf, run)
-                return True
+            if taken[run] < number and here is held:
+                room = tuple((j, amount + kept.get(j, 0)) for j, amount in items) if kept else items
+                if self._admits(step, leaf, room):
+                    self._set_head(leaf, run)
+                    leaf.head_room = room
+                    return True
         return False
 
     def _serve_waiting(self, step: Step, jobs: list[JobNode]) -> None:
@@ -411,7 +419,7 @@ class IntegerTargets:
                 if not self.misses(node, unit):
                     return False
                 node = node.parent
-        return self.rooms is None or self.rooms.fits(leaf, unit)
+        return self.headroom is None or self.headroom.fits(leaf, unit)
 
     def misses(self, node: ShareNode, unit: Items) -> bool:
         """Whether a node has a deficit of some resource that a unit asks for."""
@@ -430,8 +438,8 @@ class IntegerTargets:
         _add(leaf, items, 1)
         leaf.integer_tasks += tasks
         leaf.taken[run] += 1
-        if self.rooms is not None:
-            self.rooms.take(leaf, items)
+        if self.headroom is not None:
+            self.headroom.take(leaf, items)
         first = self._first_left(leaf)
         if not step.behind:
             self._set_head(leaf, first)
@@ -461,6 +469,18 @@ class IntegerTargets:
 def may_pass_over(leaf: JobNode) -> bool:
     """Whether a job has units left, and the first of them is not its gang."""
     return leaf.run < len(leaf.line) and leaf.line[leaf.run].tasks <= 1
+
+
+def running_left(leaf: JobNode) -> dict[int, int]:
+    """The request of the running units of a job that were not handed out to it."""
+    total: dict[int, int] = {}
+    for k in range(leaf.run, len(leaf.line)):
+        items, _, number, held = leaf.line[k]
+        if not held:
+            break
+        for j, amount in items if leaf.taken[k] < number else ():
+            total[j] = total.get(j, 0) + amount * (number - leaf.taken[k])
+    return total
 
 
 def unit_at(line: Line, run: int) -> tuple[Items, bool]:

@@ -36,14 +36,14 @@ class UnitWalk:
         self._rounding = rounding
         self._group = group
         self._missing_only = missing_only
-        self._asks: dict[JobNode, Items] = {}  # the able jobs, and the request of their next unit
+        self._asks: dict[JobNode, Items] = {}  # the able jobs, and the room that their next unit needs
         self._branches: dict[ShareNode, _Branch] = {}
         self._by_unit: dict[Items, dict[JobNode, None]] = {}
         self._by_amount: dict[int, list[tuple[int, Items]]] = {}  # per resource the units, the largest last
         self.left: list[JobNode] = []  # jobs that dropped out, in that order
-        self._rooms = rounding.rooms
-        if self._rooms is not None:
-            self._rooms.clear_lines()
+        self._headroom = rounding.headroom
+        if self._headroom is not None:
+            self._headroom.clear_lines()
         children: dict[ShareNode, dict[ShareNode, None]] = {}
         for leaf in jobs:
             for above in self._count_in(leaf):
@@ -57,7 +57,7 @@ class UnitWalk:
 
     def _count_in(self, leaf: JobNode) -> list[ShareNode]:
         """Count an able job; returns the nodes on its path below the group."""
-        unit = leaf.head
+        unit = leaf.head_room
         self._asks[leaf] = unit
         alike = self._by_unit.get(unit)
         if alike is None:
@@ -65,8 +65,8 @@ class UnitWalk:
             for j, amount in unit:
                 self._by_amount.setdefault(j, []).append((amount, unit))
         alike[leaf] = None
-        if self._rooms is not None:
-            self._rooms.line_up(leaf, unit)
+        if self._headroom is not None:
+            self._headroom.line_up(leaf, unit)
         path: list[ShareNode] = []
         node: ShareNode = leaf
         while node is not self._group:
@@ -82,10 +82,10 @@ class UnitWalk:
 
     def enter(self, leaf: JobNode) -> None:
         """Let a job continue with its next unit."""
-        new = leaf.head not in self._by_unit
+        new = leaf.head_room not in self._by_unit
         path = self._count_in(leaf)
         if new:
-            for j, _ in leaf.head:
+            for j, _ in leaf.head_room:
                 self._by_amount[j].sort()
         for node in path:
             assert node.parent is not None
@@ -126,8 +126,8 @@ class UnitWalk:
             while line and line[-1][0] > room:
                 for other in list(self._by_unit.get(line.pop()[1], ())):
                     self._leave(other)
-        if self._rooms is not None:
-            for other in self._rooms.too_large():
+        if self._headroom is not None:
+            for other in self._headroom.too_large():
                 self._leave(other)
         if self._missing_only:
             node: ShareNode = leaf

@@ -30,10 +30,10 @@ class DeservedRule(KeyRule):
     """Deserved amounts decide between queues; constructed before the preemptor's unit is charged."""
 
     def __init__(
-        self, order: DeservedOrder, taker: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
+        self, order: DeservedOrder, preemptor: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
     ) -> None:
         self._queues = order
-        super().__init__(order, taker, ask, by_share=by_share, by_class=by_class)
+        super().__init__(order, preemptor, ask, by_share=by_share, by_class=by_class)
 
     def key(self, node: ShareNode) -> float:
         """The node's share of its deserved amount: the node with the largest share loses first."""
@@ -52,7 +52,7 @@ class DeservedRule(KeyRule):
             return super()._stays_before(ours, theirs, victim, items)
         if not self._queues.is_within(ours, self._ask):
             return False
-        return self._side(theirs, victim) > self._before[ours, self._taker.queue] + TOLERANCE
+        return self._side(theirs, victim) > self._before[ours, self._preemptor.queue] + TOLERANCE
 
     def _is_above(self, j: int, theirs: ShareNode, victim: JobNode) -> bool:
         """Whether all queues from the victim's up to its side hold more of a resource than they deserve."""

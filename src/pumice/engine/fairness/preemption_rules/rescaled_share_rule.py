@@ -36,15 +36,15 @@ class RescaledShareRule(KeyRule):
     """Rescaled and plain shares decide at the common ancestor; constructed before the unit is charged."""
 
     def __init__(
-        self, order: PublishedHdrfOrder, taker: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
+        self, order: PublishedHdrfOrder, preemptor: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
     ) -> None:
         self._paper = order
-        self._taker_held = list(taker.held)
+        self._taker_held = list(preemptor.held)
         jobs = order.tree.jobs.values()
         self._wanted = {j for leaf in jobs for j, _ in leaf.ask or () if j != PODS}
         self._shares_before: dict[tuple[ShareNode, Resources], float] = {}
         self._came_before: dict[tuple[ShareNode, ShareNode, Resources, Resources], bool] = {}
-        super().__init__(order, taker, ask, by_share=by_share, by_class=by_class)
+        super().__init__(order, preemptor, ask, by_share=by_share, by_class=by_class)
 
     def judged(self, side: ShareNode, leaf: JobNode, items: Items) -> tuple[float | None, float]:
         """By its rescaled share over the resources that the preemptor and the victim ask for."""
@@ -56,10 +56,10 @@ class RescaledShareRule(KeyRule):
         key = ours, theirs, at_stake, common
         if key not in self._came_before:
             rescaled = [
-                (self._share_before(ours, self._taker, over), self._share_before(theirs, victim, over))
+                (self._share_before(ours, self._preemptor, over), self._share_before(theirs, victim, over))
                 for over in self._views(items)
             ]
-            unit = [now - before for now, before in zip(self._taker.held, self._taker_held, strict=True)]
+            unit = [now - before for now, before in zip(self._preemptor.held, self._taker_held, strict=True)]
             before = [held - counted for held, counted in zip(ours.held, unit, strict=True)]
             plain = (
                 (self._plain_share(before, ours.weight, over), self._plain_share(theirs.held, theirs.weight, over))
@@ -71,7 +71,7 @@ class RescaledShareRule(KeyRule):
     def _stays_before(self, ours: ShareNode, theirs: ShareNode, victim: JobNode, items: Items) -> bool:
         at_stake = self._at_stake(items)
         rescaled = [
-            (self._share_now(ours, self._taker, over), self._share_now(theirs, victim, over))
+            (self._share_now(ours, self._preemptor, over), self._share_now(theirs, victim, over))
             for over in self._views(items)
         ]
         plain = (
@@ -84,7 +84,7 @@ class RescaledShareRule(KeyRule):
         """The rescaled share of a side before the preemption."""
         share = self._shares_before.get((side, resources))
         if share is None:
-            held = self._taker_held if leaf is self._taker else leaf.held
+            held = self._taker_held if leaf is self._preemptor else leaf.held
             share = self._shares_before[side, resources] = self._paper.share_if(side, resources, leaf, held)
         return share
 

@@ -57,10 +57,10 @@ class PreemptionRule(Protocol):
         """The keys that judged a side with that job below it: before the loss (None: its key), and now."""
 
 
-def lowest_common_ancestor(taker: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode, ShareNode]:
+def lowest_common_ancestor(preemptor: ShareNode, victim: ShareNode) -> tuple[ShareNode, ShareNode, ShareNode]:
     """The lowest common ancestor of preemptor and victim, and its child on either side."""
     above: dict[ShareNode, ShareNode] = {}
-    node = taker
+    node = preemptor
     while node.parent is not None:
         above[node.parent] = node
         node = node.parent
@@ -69,7 +69,7 @@ def lowest_common_ancestor(taker: ShareNode, victim: ShareNode) -> tuple[ShareNo
         if node.parent in above:
             return node.parent, above[node.parent], node
         node = node.parent
-    raise ValueError(f"{taker.path} and {victim.path} are in different trees")
+    raise ValueError(f"{preemptor.path} and {victim.path} are in different trees")
 
 
 class TargetRule:
@@ -150,17 +150,17 @@ class KeyRule:
     by_target = False
 
     def __init__(
-        self, order: ServingOrder, taker: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
+        self, order: ServingOrder, preemptor: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
     ) -> None:
         self._order = order
-        self._taker = taker
+        self._preemptor = preemptor
         self._ask = ask
         self._by_share = by_share
         self._by_class = by_class
         self._before: dict[tuple[ShareNode, ShareNode], float] = {}
-        node: ShareNode = taker
+        node: ShareNode = preemptor
         while node.parent is not None:
-            self._before[node, taker.queue] = self._side(node, taker)
+            self._before[node, preemptor.queue] = self._side(node, preemptor)
             node = node.parent
 
     def excess(self, node: ShareNode) -> float:
@@ -173,7 +173,7 @@ class KeyRule:
 
     def may_lose(self, victim: JobNode, items: Items) -> bool:
         """Whether the victim's side came after the preemptor's before the preemption."""
-        _, ours, theirs = lowest_common_ancestor(self._taker, victim)
+        _, ours, theirs = lowest_common_ancestor(self._preemptor, victim)
         decided = self._by_classes(ours, theirs)
         if decided is not None:
             return decided
@@ -183,7 +183,7 @@ class KeyRule:
 
     def agrees(self, victim: JobNode, items: Items) -> bool:
         """Whether the preemptor's side still does not come after the victim's."""
-        _, ours, theirs = lowest_common_ancestor(self._taker, victim)
+        _, ours, theirs = lowest_common_ancestor(self._preemptor, victim)
         decided = self._by_classes(ours, theirs)
         return self._stays_before(ours, theirs, victim, items) if decided is None else decided
 
@@ -199,10 +199,10 @@ class KeyRule:
         before = self._before.get((theirs, victim.queue))
         if before is None:
             before = self._before[theirs, victim.queue] = self._side(theirs, victim)
-        return self._before[ours, self._taker.queue] < before - TOLERANCE
+        return self._before[ours, self._preemptor.queue] < before - TOLERANCE
 
     def _stays_before(self, ours: ShareNode, theirs: ShareNode, victim: JobNode, items: Items) -> bool:
-        return self._side(ours, self._taker) <= self._side(theirs, victim) + TOLERANCE
+        return self._side(ours, self._preemptor) <= self._side(theirs, victim) + TOLERANCE
 
     def beneficiary(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
         """There are no entitlements to transfer."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pumice.engine.fairness.share_tree.tree import JobNode
 
 
-def count_whole_tasks(leaf: JobNode) -> dict[Items, int] | None:
+def count_integer_tasks(leaf: JobNode) -> dict[Items, int] | None:
     """How many tasks of each kind rounding has handed to a job; None: its tasks are compared by amounts."""
     if len(leaf.demand.pieces) <= 1 or leaf.gang > 1:
         return None
@@ -35,27 +35,27 @@ def is_owed(leaf: JobNode, ask: Items) -> bool:
     for j, amount in ask:
         if held[j] + amount > whole[j]:
             return False
-    return leaf.whole_counts is None or running_alike(leaf, ask) < leaf.whole_counts.get(ask, 0)
+    return leaf.integer_task_counts is None or running_alike(leaf, ask) < leaf.integer_task_counts.get(ask, 0)
 
 
 def spares(leaf: JobNode, items: Items) -> bool:
     """Whether a job would keep its integer target without a task of this request."""
-    if leaf.whole_counts is not None:
-        return running_alike(leaf, items) > leaf.whole_counts.get(items, 0)
+    if leaf.integer_task_counts is not None:
+        return running_alike(leaf, items) > leaf.integer_task_counts.get(items, 0)
     held, whole = leaf.held, leaf.integer_target
     return all(held[j] - amount >= whole[j] for j, amount in items)
 
 
 def has_lost_nothing(leaf: JobNode, items: Items) -> bool:
     """Whether a job still has its integer target after it lost a task of this request."""
-    if leaf.whole_counts is not None:
-        return running_alike(leaf, items) >= leaf.whole_counts.get(items, 0)
+    if leaf.integer_task_counts is not None:
+        return running_alike(leaf, items) >= leaf.integer_task_counts.get(items, 0)
     return all(leaf.held[j] >= leaf.integer_target[j] for j, _ in items)
 
 
 def holds_more(leaf: JobNode) -> bool:
     """Whether a job runs a task outside its integer target."""
-    if leaf.whole_counts is not None:
+    if leaf.integer_task_counts is not None:
         return any(spares(leaf, shape.ask) for shape in leaf.job.unfinished if shape.ask)
     return any(held > whole for held, whole in zip(leaf.held, leaf.integer_target, strict=True))
 

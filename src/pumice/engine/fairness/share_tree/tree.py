@@ -219,7 +219,9 @@ class JobNode(ShareNode):
         "gang",
         "head",
         "head_held",
+        "head_room",
         "integer_line",
+        "integer_task_counts",
         "integer_tasks",
         "job",
         "line",
@@ -234,7 +236,6 @@ class JobNode(ShareNode):
         "unit",
         "user",
         "user_held",
-        "whole_counts",
     )
 
     def __init__(self, job: Job, parent: ShareNode, width: int) -> None:
@@ -256,7 +257,7 @@ class JobNode(ShareNode):
         self.targets: tuple[float, ...] = ()  # tasks it is entitled to of each piece of its demand, real numbers
         self.entitled_by: Demand | None = None  # the demand for which the entitlement was computed
         self.integer_tasks = 0  # the tasks of its integer target
-        self.whole_counts: dict[Items, int] | None = None  # heterogeneous tasks, by kind (see ``task_rights``)
+        self.integer_task_counts: dict[Items, int] | None = None  # heterogeneous tasks, by kind (see ``task_rights``)
         self.base: list[int] = [0] * width  # the part of its integer target that its own entitlement covers
         self.integer_line: Line | None = None  # all of its units; None: its holdings or demand have changed
         # The line from which units are handed out, and how many of each run are; the first run with units left, the run
@@ -267,6 +268,7 @@ class JobNode(ShareNode):
         self.at = 0
         self.head: Items = ()
         self.head_held = False
+        self.head_room: Items = ()  # what a pass must have left: the head and, before a pending head, running units
         self.ask: Items | None = None  # the request of its unit; None: nothing it could start
         self.able = False  # whether the unit can be placed now and no gate rejects it
         self.counted_able: Items | None = None

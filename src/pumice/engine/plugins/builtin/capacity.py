@@ -40,7 +40,9 @@ class CapacityPlugin(QueueLimits):
 
     name = "capacity"
     takes = (
-        Argument(LEVEL, "0", "whose deserved a taker is judged by: so many levels above the nearest that names one"),
+        Argument(
+            LEVEL, "0", "whose deserved a preemptor is judged by: so many levels above the nearest that names one"
+        ),
         Argument(
             ON_VIOLATION, "isolate", "what quantities that contradict each other stop: their subtree, or all (halt)"
         ),
@@ -77,9 +79,9 @@ class CapacityPlugin(QueueLimits):
 
     # --- preemption rules -----------------------------------------------------------------------------------------
 
-    def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
+    def preemptive(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whether the queue could hold the unit and deserves some of it, or an ancestor that may judge does."""
-        reason = super().may_take(leaf, unit)
+        reason = super().preemptive(leaf, unit)
         if reason is not None or not self.orders_queues:
             return reason
         judges = self._judges(queues_between(leaf, self.tree.root))
@@ -89,22 +91,22 @@ class CapacityPlugin(QueueLimits):
             return f"queue {leaf.queue.name} names no deserved, and no queue above it does"
         return f"queue {judges[0].name} does not deserve so much"
 
-    def reclaimable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
+    def reclaimable(self, preemptor: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Whether the preemptor's side deserves what it takes, and the victim's holds more of it than it deserves.
 
         Only what the node lacks has to be taken. Where a limit blocks the unit and no capacity is lacking, the whole
         request counts.
         """
-        if not super().reclaimable(taker, unit, victim):
+        if not super().reclaimable(preemptor, unit, victim):
             return False
         if not self.orders_queues:
             return True
         assert victim.job is not None and victim.node is not None
         loser = self.tree.jobs[victim.job.key]
-        level, _, _ = lowest_common_ancestor(taker, loser)
+        level, _, _ = lowest_common_ancestor(preemptor, loser)
         taken = scarce_on(victim.node, unit) or {j for j, _ in unit.ask}
         # A queue that names none of the resources is no judge: it defers to the queues below.
-        judges = [queue for queue in self._judges(queues_between(taker, level)) if taken & _named(queue)]
+        judges = [queue for queue in self._judges(queues_between(preemptor, level)) if taken & _named(queue)]
         if not judges or any(_is_above(judges[-1], j) for j in taken):
             return False
         helpful = taken & {j for j, _ in victim.shape.ask}
@@ -129,14 +131,14 @@ class CapacityPlugin(QueueLimits):
         judges = self._judges(way[:-1])
         return any(all(_deserves_more(judge, j, judge.inqueue[j] + n) for j, n in taken) for judge in judges)
 
-    def preemptable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
+    def preemptable(self, preemptor: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Whether the queue does not exceed its deserved amount further in a resource that it names.
 
         Other queues would reclaim that, the victim's rightful part would be reclaimed for it, and so on in a circle.
         """
         if not self.orders_queues:
             return True
-        gives, queue = dict(victim.shape.ask), taker.queue
+        gives, queue = dict(victim.shape.ask), preemptor.queue
         deserved = dict(queue.deserved or ())
         return not any(
             queue.held[j] - gives.get(j, 0) > deserved[j] for j, n in unit.ask if j in deserved and n > gives.get(j, 0)

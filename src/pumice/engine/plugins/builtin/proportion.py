@@ -39,9 +39,9 @@ class ProportionPlugin(QueueLimits):
         """Whether the queue stays within its deserved amount and its limits."""
         return super().allocatable(leaf, unit) or self.beyond_deserved(leaf.queue, unit)
 
-    def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
+    def preemptive(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whether the queue deserves the unit: if not, it preempts nothing."""
-        reason = super().may_take(leaf, unit)
+        reason = super().preemptive(leaf, unit)
         if reason is None and self.orders_queues:
             reason = self.beyond_deserved(leaf.queue, unit)
         return reason

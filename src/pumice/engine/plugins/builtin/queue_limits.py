@@ -120,16 +120,16 @@ class QueueLimits(Plugin, ABC):
 
     # --- preemption rules -----------------------------------------------------------------------------------------
 
-    def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
+    def preemptive(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whether the queue itself could hold the unit: no victim in another queue changes that."""
         return self._refusal(beyond_limits(self.tree, leaf, unit.ask, leaf.queue.parent))
 
-    def reclaimable(self, taker: JobNode, unit: AllocationUnit, victim: Task) -> bool:
+    def reclaimable(self, preemptor: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Whether all queues on the preemptor's side, below the common ancestor, have headroom for the unit."""
         assert victim.job is not None
-        level, _, _ = lowest_common_ancestor(taker, self.tree.jobs[victim.job.key])
+        level, _, _ = lowest_common_ancestor(preemptor, self.tree.jobs[victim.job.key])
         # The unit is already charged.
-        return beyond_limits(self.tree, taker, tuple((j, 0) for j, _ in unit.ask), level) is None
+        return beyond_limits(self.tree, preemptor, tuple((j, 0) for j, _ in unit.ask), level) is None
 
 
 def queues_between(node: ShareNode, level: ShareNode) -> list[ShareNode]:

@@ -128,7 +128,7 @@ class UsersPlugin(Plugin):
                 users = users or queue.waiting()
                 yield Beyond(leaf.user, queue.node, j, held[j], amount, most, users, configured, base, rule, hard)
 
-    def may_take(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
+    def preemptive(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """A victim in another queue lifts no limit of this one."""
         return self.allocatable(leaf, unit)
 

@@ -1,0 +1,1 @@
+"""Commands that run until stopped: ``pumice scheduler``, ``pumice controllers`` and ``pumice webhooks``."""

@@ -1,0 +1,178 @@
+"""``pumice replay``: decide again what a recorded scheduler has decided, and compare."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pumice.cli.terminal import echo, echo_values
+
+if TYPE_CHECKING:
+    from pumice.decision_log.replay import Difference, Outcome, Replayed
+
+DIFFERENCE_FOUND = 1
+
+
+@click.command()
+@click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--until", type=click.IntRange(min=1), metavar="CYCLE", help="Stop after this cycle.")
+@click.option("--print", "shown", is_flag=True, help="Print the events and decisions of the last replayed cycle.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "yaml"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+def replay(logs: tuple[Path, ...], until: int | None, shown: bool, output: str) -> int:
+    """Replay decision logs and compare decision by decision.
+
+    LOG is a file written by pumice scheduler --decision-log, or a directory of such files. Each file is replayed on its
+    own, up to its first difference. A file may come from another machine; the plugins in its configuration must be
+    installed here.
+
+    Exit status: 0 same decisions, 1 a difference, 2 a file that cannot be replayed.
+    """
+    from pumice.decision_log.replay import LogError
+    from pumice.decision_log.replay import replay as replay_file
+
+    outcomes: list[Outcome] = []
+    last: list[Replayed] = []
+    files = list(_log_files(logs, until))
+    if not files:
+        raise click.UsageError(f"no decision log found in {', '.join(map(str, logs))}")
+
+    def watch(cycle: Replayed) -> None:
+        last[:] = [cycle]
+
+    for path in files:
+        with _progress(path) as progress:
+            try:
+                outcome = replay_file(path, until=until, watch=watch, progress=progress)
+            except LogError as error:
+                raise click.UsageError(str(error)) from None
+        outcomes.append(outcome)
+        if output == "text":
+            for line in _outcome_lines(outcome):
+                echo(line)
+    differ = any(outcome.difference for outcome in outcomes)
+    if output != "text":
+        values: dict[str, Any] = {"same": not differ, "files": [_outcome_values(outcome) for outcome in outcomes]}
+        if shown and last:
+            values["cycle"] = _cycle_values(last[0])
+        echo_values(values, output)
+    elif shown and last:
+        for line in _cycle_lines(last[0]):
+            echo(line)
+    return DIFFERENCE_FOUND if differ else 0
+
+
+def _log_files(logs: tuple[Path, ...], until: int | None) -> Iterator[Path]:
+    """The log files; of a directory, those that start at or before the last requested cycle."""
+    from pumice.decision_log.replay import first_cycle
+    from pumice.decision_log.writer import log_files
+
+    for path in logs:
+        if not path.is_dir():
+            yield path
+        else:
+            yield from (file for file in log_files(path) if until is None or first_cycle(file) <= until)
+
+
+@contextmanager
+def _progress(path: Path) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda size: None
+        return
+    with click.progressbar(length=path.stat().st_size, label=path.name, file=sys.stderr) as bar:
+        yield bar.update
+
+
+def _outcome_lines(outcome: Outcome) -> Iterator[str]:
+    from pumice import __version__
+
+    found = outcome.difference
+    word = click.style("differs", fg="red", bold=True) if found else click.style("same", fg="green", bold=True)
+    counts = f"{_count_text(outcome.cycles, 'cycle')}, {_count_text(outcome.decisions, 'decision')}"
+    yield f"{outcome.path.name}: {word}{' after' if found else ','} {counts}"
+    if outcome.heading.pumice != __version__:
+        yield f"  recorded by Pumice {outcome.heading.pumice}, replayed by {__version__}"
+    if outcome.torn:
+        yield "  its last line is incomplete and was skipped"
+    if found is not None:
+        yield f"  cycle {found.cycle} (line {found.line}), {_difference_subject(found)}"
+        yield f"    recorded: {_json_text(found.expected)}"
+        yield f"    replayed: {_json_text(found.found)}"
+
+
+def _difference_subject(found: Difference) -> str:
+    if found.what == "decision":
+        return f"decision {found.where}:"
+    return f"what {found.where} {'are' if found.where == 'jobs' else 'is'} entitled to:"
+
+
+def _json_text(value: Any) -> str:
+    import json
+
+    return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _outcome_values(outcome: Outcome) -> dict[str, Any]:
+    found = outcome.difference
+    values: dict[str, Any] = {
+        "file": str(outcome.path),
+        "pumice": outcome.heading.pumice,
+        "cycles": outcome.cycles,
+        "events": outcome.events,
+        "decisions": outcome.decisions,
+        "torn": outcome.torn,
+    }
+    if found is not None:
+        values["difference"] = {
+            "cycle": found.cycle,
+            "line": found.line,
+            "in": found.what,
+            "at": found.where,
+            "recorded": found.expected,
+            "replayed": found.found,
+        }
+    return values
+
+
+def _cycle_values(cycle: Replayed) -> dict[str, Any]:
+    import msgspec
+
+    from pumice.decision_log.records import decisions_text, event_record
+
+    targets = cycle.targets
+    return {
+        "cycle": cycle.number,
+        "now": cycle.now,
+        "events": [msgspec.json.decode(msgspec.json.encode(event_record(event))) for event in cycle.events],
+        "entitled": targets.entitled if targets is not None else {},
+        "decisions": msgspec.json.decode(decisions_text(cycle.decisions)),
+    }
+
+
+def _cycle_lines(cycle: Replayed) -> Iterator[str]:
+    values = _cycle_values(cycle)
+    yield ""
+    yield click.style(f"cycle {cycle.number}", bold=True) + f" at {cycle.now / 1e6:.6f} s"
+    for title, items in (
+        ("told", values["events"]),
+        ("entitled", [{queue: amounts} for queue, amounts in values["entitled"].items()]),
+        ("decided", values["decisions"]),
+    ):
+        yield f"  {title}:" if items else f"  {title}: nothing"
+        yield from (f"    {_json_text(item)}" for item in items)
+
+
+def _count_text(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""``pumice top``: the usage of all queues, printed once or drawn live."""

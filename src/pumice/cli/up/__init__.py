@@ -1,0 +1,1 @@
+"""``pumice up``: a whole cluster on this machine, and the supervisor of its processes."""

@@ -1,0 +1,380 @@
+"""``pumice up``: a whole cluster on this machine: a Kubernetes API, simulated nodes, the scheduler, the controllers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pumice.cli.terminal import echo
+
+if TYPE_CHECKING:
+    import asyncio
+    from contextlib import AsyncExitStack
+
+    from kubesim.server import RunningCluster, ServerSettings
+    from pumice.cli.up.supervisor import SupervisedProcess
+    from pumice.cli.up.up_output import StatusLineLog
+
+DEFAULT_NODES = 3
+MAX_NODES = 65_536  # as many as the addresses of pods allow
+DEFAULT_PORT = 6440
+DECISION_LOG_FOLDER = "decisions"  # in the data directory
+THREAD_SWITCH_SECONDS = 0.0005
+DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
+
+
+@click.command()
+@click.option(
+    "--nodes", type=click.IntRange(0, MAX_NODES), help="Number of simulated nodes. [default: 3 in a new data directory]"
+)
+@click.option(
+    "--node-capacity",
+    metavar="RESOURCES",
+    help=f"Capacity of each new node; existing nodes keep theirs. [default: {DEFAULT_CAPACITY}]",
+)
+@click.option(
+    "--nodes-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="YAML file with the Node objects to simulate, instead of --nodes.",
+)
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Data directory. [default: pumice in $XDG_DATA_HOME or ~/.local/share]",
+)
+@click.option("--memory", is_flag=True, help="Keep all data in memory; it is lost when the command stops.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; other than loopback, with TLS and a token.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port to listen on; 0 selects a free port.",
+)
+@click.option(
+    "--token", envvar="PUMICE_TOKEN", help="Bearer token that clients must send, over TLS; also read from PUMICE_TOKEN."
+)
+@click.option(
+    "--tls-cert",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="TLS certificate file, instead of a generated certificate.",
+)
+@click.option(
+    "--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Private key file of --tls-cert."
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True, max=1_000_000),
+    default=1.0,
+    show_default=True,
+    help="Speed of simulated containers: seconds of run time per second. The scheduler uses the wall clock.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Path to write the kubeconfig to. [default: in the data directory]",
+)
+@click.option("--max-queue-depth", type=click.IntRange(1), help="Maximum depth of the queue tree. [default: 200]")
+@click.option(
+    "--no-scheduler", is_flag=True, help="Do not start the scheduler; bind pods yourself or run another scheduler."
+)
+@click.option(
+    "--no-controllers", is_flag=True, help="Do not start the controllers of queues, Volcano Jobs and podgroups."
+)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Scheduler configuration file in Volcano's format.",
+)
+@click.option(
+    "--decision-log",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of the decision log, for pumice replay. [default: decisions in the data directory]",
+)
+@click.option(
+    "--metrics-address",
+    metavar="HOST:PORT",
+    help="Address on which the scheduler serves /metrics, /healthz and /readyz. [default: none]",
+)
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Print info messages of scheduler and controllers too, not only warnings."
+)
+def up(
+    nodes: int | None,
+    node_capacity: str | None,
+    nodes_file: Path | None,
+    data: Path | None,
+    memory: bool,
+    host: str,
+    port: int,
+    token: str | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    speed: float,
+    kubeconfig: Path | None,
+    max_queue_depth: int | None,
+    no_scheduler: bool,
+    no_controllers: bool,
+    config: Path | None,
+    decision_log: Path | None,
+    metrics_address: str | None,
+    verbose: bool,
+) -> None:
+    """Run a local cluster with simulated nodes.
+
+    Starts a Kubernetes API, simulated nodes, the scheduler and the controllers.
+
+    \b
+    pumice up --nodes 100 --node-capacity cpu=32,memory=256Gi,nvidia.com/gpu=8
+    export KUBECONFIG=...          (the printed line)
+    kubectl get nodes
+
+    Acknowledged writes are on disk and available after a restart. The scheduler places pods with schedulerName pumice
+    or volcano, including the pods of Volcano Jobs. An annotation of a pod sets how long it runs:
+
+    \b
+    pumice.dev/run-seconds: "30"
+    """
+    if memory and data:
+        raise click.UsageError("--memory and --data are mutually exclusive")
+    if nodes_file and (nodes is not None or node_capacity):
+        raise click.UsageError(
+            "--nodes-file defines the nodes and their capacity: it cannot be combined with --nodes or --node-capacity"
+        )
+    if bool(tls_cert) != bool(tls_key):
+        raise click.UsageError("--tls-cert and --tls-key must be given together")
+    if no_scheduler and (config or decision_log or metrics_address):
+        raise click.UsageError("--config, --decision-log and --metrics-address cannot be combined with --no-scheduler")
+    _check_token(token)
+
+    from kubesim.http.auth import needs_tls
+
+    if not tls_cert and not needs_tls(host, token or ""):
+        from kubesim.asyncio_without_ssl import load_asyncio
+
+        load_asyncio()  # before any other import of asyncio
+    import asyncio
+
+    from kubebase.field_error import FieldError
+    from kubesim.kubelet.node_template import make_nodes, parse_capacity, read_nodes
+    from kubesim.server import ServerSettings
+    from pumice.admission.request import DEEPEST
+    from pumice.embedded.embedded_cluster import with_pumice
+    from pumice.embedded.identity import PUMICE
+
+    folder = None if memory else (data or default_data_folder()).absolute()
+    try:
+        capacity = parse_capacity(node_capacity) if node_capacity is not None else None
+        if nodes_file:
+            wanted = read_nodes(nodes_file)
+        elif nodes is None and folder and (folder / PUMICE.database).exists():
+            wanted = []  # those that are there go on
+            if capacity:
+                echo("--node-capacity is ignored without --nodes: existing nodes keep their capacity", err=True)
+        else:
+            wanted = make_nodes(DEFAULT_NODES if nodes is None else nodes, capacity)
+    except FieldError as error:
+        raise click.UsageError(str(error)) from None
+    # The writer's thread wants the interpreter for moments only; by default it waits up to 5 ms for each of them.
+    sys.setswitchinterval(THREAD_SWITCH_SECONDS)
+    with _kubeconfig_path(kubeconfig, folder) as place:
+        settings = ServerSettings(
+            data=folder,
+            kubeconfig=place,
+            nodes=wanted,
+            host=host,
+            port=port,
+            token=token or "",
+            own_certificate=(tls_cert, tls_key) if tls_cert and tls_key else None,
+            speed=speed,
+        )
+        served = with_pumice(
+            settings,
+            max_queue_depth=DEEPEST if max_queue_depth is None else max_queue_depth,
+            scheduler=not no_scheduler,
+            controllers=not no_controllers,
+        )
+        beside = [] if no_scheduler else [_scheduler_arguments(settings, config, metrics_address, decision_log)]
+        beside += [] if no_controllers else [_controllers_arguments(settings)]
+        asyncio.run(_LocalCluster(served, nodes, beside, verbose=verbose).run())
+
+
+def _check_token(token: str | None) -> None:
+    """Reject tokens that clients cannot send. An empty variable is most likely a missing secret."""
+    import os
+
+    if token is None and os.environ.get("PUMICE_TOKEN") != "":  # to click an empty variable is no variable
+        return
+    if not token:
+        raise click.UsageError("--token (or PUMICE_TOKEN) must not be empty; set a token or unset it")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise click.UsageError("--token (or PUMICE_TOKEN) must consist of printable ASCII characters without spaces")
+
+
+def default_data_folder() -> Path:
+    """The default data directory, by the XDG conventions."""
+    import os
+
+    home = os.environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "pumice"
+
+
+@contextmanager
+def _kubeconfig_path(wanted: Path | None, folder: Path | None) -> Iterator[Path]:
+    """The path of the kubeconfig; without a data directory, in a temporary directory that is deleted at the end."""
+    beside = wanted or (folder / "kubeconfig" if folder else None)
+    if beside:
+        yield beside
+        return
+    import os
+    from tempfile import TemporaryDirectory
+
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    with TemporaryDirectory(prefix="pumice-", dir=runtime if os.path.isdir(runtime) else None) as made:
+        yield Path(made) / "kubeconfig"
+
+
+def _scheduler_arguments(
+    settings: ServerSettings, config: Path | None, metrics_address: str | None, decision_log: Path | None
+) -> list[str]:
+    """The arguments of the scheduler process."""
+    command = ["scheduler", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", metrics_address or ""]
+    command += ["--config", str(config)] if config else []
+    recorded = decision_log or (settings.data / DECISION_LOG_FOLDER if settings.data else None)
+    return command + (["--decision-log", str(recorded)] if recorded else [])
+
+
+def _controllers_arguments(settings: ServerSettings) -> list[str]:
+    """The arguments of the controllers process."""
+    return ["controllers", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", ""]
+
+
+class _InvalidInput(click.ClickException):
+    """Invalid input that a child process has already reported."""
+
+    exit_code = click.UsageError.exit_code
+
+
+class _LocalCluster:
+    """The embedded server with its supervised processes, from start to stop."""
+
+    def __init__(self, settings: ServerSettings, asked: int | None, beside: list[list[str]], *, verbose: bool) -> None:
+        self._settings = settings
+        self._requested_nodes = asked
+        self._commands = beside
+        self._verbose = verbose
+        self._processes: list[SupervisedProcess] = []
+
+    async def run(self) -> None:
+        """Run until SIGTERM or SIGINT; a second signal kills the processes at once."""
+        import asyncio
+        import logging
+        import signal
+        from contextlib import AsyncExitStack
+
+        from kubesim.storage import StorageFailed
+        from pumice.cli.up.supervisor import CannotStartError
+        from pumice.cli.up.up_output import StatusLineLog
+
+        lines, stop, ourselves = StatusLineLog(), asyncio.Event(), asyncio.current_task()
+        logging.getLogger().addHandler(lines)
+
+        def hear() -> None:
+            if stop.is_set() and ourselves:
+                for companion in self._processes:
+                    companion.kill()
+                ourselves.cancel()
+            stop.set()
+
+        for sign in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(sign, hear)
+        try:
+            async with AsyncExitStack() as stack:
+                running = await _start_server(stack, self._settings)
+                await self._supervise(running, stop, lines)
+        except StorageFailed as error:
+            raise click.ClickException(str(error)) from None
+        except CannotStartError as error:
+            raise _InvalidInput(str(error)) from None
+        except asyncio.CancelledError:
+            raise click.Abort from None
+
+    async def _supervise(self, running: RunningCluster, stop: asyncio.Event, lines: StatusLineLog) -> None:
+        """Run the processes, print their state, and stop them before the server, which they need until their end."""
+        import asyncio
+
+        from pumice.cli.up.supervisor import SupervisedProcess
+        from pumice.cli.up.up_output import print_endpoint, refresh_status_line
+
+        self._processes += [
+            SupervisedProcess(each[0], each, lines.print_line, verbose=self._verbose) for each in self._commands
+        ]
+        lives = [asyncio.create_task(companion.run()) for companion in self._processes]
+        ends: set[asyncio.Future[Any]] = {asyncio.ensure_future(stop.wait()), running.broken, *lives}
+        print_endpoint(self._settings, running, self._processes, self._requested_nodes)
+        line = (
+            asyncio.create_task(refresh_status_line(running, self._processes, lines)) if sys.stderr.isatty() else None
+        )
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if line:
+                line.cancel()
+            lines.end()
+        try:
+            echo("stopping: waiting for writes in progress", err=True)
+            await asyncio.gather(*(companion.stop() for companion in self._processes))
+        finally:
+            for life in lives:
+                life.cancel()
+            ended = await asyncio.gather(*lives, return_exceptions=True)
+        if running.broken.done():
+            running.broken.result()
+        for error in ended:
+            if isinstance(error, Exception):
+                raise error
+
+
+async def _start_server(stack: AsyncExitStack, settings: ServerSettings) -> RunningCluster:
+    """Start the server, or raise an error that says why it cannot start."""
+    import errno
+    import socket
+
+    from kubebase.field_error import FieldError
+    from kubesim.server import running_cluster
+    from kubesim.storage import DataDamaged, DataInUse
+
+    try:
+        return await stack.enter_async_context(running_cluster(settings))
+    except FieldError as error:
+        raise click.UsageError(str(error)) from None
+    except (DataInUse, DataDamaged) as error:
+        raise click.ClickException(str(error)) from None
+    except socket.gaierror as error:
+        raise click.UsageError(f"--host {settings.host}: {error.strerror}") from None
+    except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise click.UsageError(f"--host {settings.host} is not an address of this machine") from None
+        if error.errno == errno.EADDRINUSE:
+            raise click.ClickException(_port_in_use(settings.port)) from None
+        where = f"{error.filename}: " if error.filename else ""
+        raise click.ClickException(f"{where}{error.strerror or error}") from None
+
+
+def _port_in_use(port: int) -> str:
+    from kubesim.storage.directory_lock import holder_of
+
+    usual = holder_of(default_data_folder())  # most often by another pumice up
+    by = f" by {usual}" if usual.endswith(f":{port}") else ""
+    return f"port {port} is already in use{by}; use --port to select another, --port 0 for any free port"

@@ -1,0 +1,240 @@
+"""The text of a ``WaitReport``: the verdict, followed by sections with the figures behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from kubebase.timestamps import stamp
+from pumice.cli.scenario.run_tables import ColumnCells, column_table
+from pumice.engine.explain.wait_report import Competition, Competitor, NodeFit, TreeLevel, WaitReport
+from pumice.engine.explain.wording import SECOND, count, listed, said, seconds
+
+TIME_FIELDS = frozenset(
+    {
+        "now",
+        "created",
+        "running_since",
+        "last_start",
+        "starts_at",
+        "holds_at",
+        "hold_ends",
+        "patience_at",
+        "takes_at",
+    }
+)
+
+
+def report_lines(answer: WaitReport, *, virtual: bool = False) -> Iterator[str]:
+    """All of it. Virtual: times are those of a scenario, which begins at 0."""
+    yield click.style(answer.verdict, bold=True)
+    for heading, lines in (
+        ("job", _job_section(answer, virtual)),
+        ("turn", _order_section(answer)),
+        ("limits", [limit.message for limit in answer.limits]),
+        ("nodes", _node_section(answer)),
+        ("time", _time_section(answer)),
+        ("noted", [note for note in answer.notes if note not in answer.verdict]),
+        ("to start", [f"- {need}" for need in answer.needs]),
+    ):
+        found = list(lines)
+        if found:
+            yield ""
+            yield click.style(heading.upper(), fg="cyan")
+            yield from (f"  {line}" for line in found)
+
+
+# ---- sections ----------------------------------------------------------------------------------------------------
+
+
+def _job_section(answer: WaitReport, virtual: bool) -> Iterator[str]:
+    if not answer.phase:
+        return
+    if answer.called:
+        yield f"PodGroup {answer.job}"
+    user = f", user {answer.user}" if answer.user != answer.job.partition("/")[0] else ""
+    yield f"queue {answer.path or answer.queue}{user}, {answer.phase} for {seconds(answer.now - answer.created)}"
+    counts = [
+        f"{number} {what}"
+        for number, what in (
+            (answer.running, "running"),
+            (answer.starting, "starting"),
+            (answer.pending, "waiting"),
+            (answer.succeeded, "succeeded"),
+        )
+        if number or what in ("running", "waiting")
+    ]
+    least = f"; at least {answer.minimum} start together" if answer.minimum > 1 else ""
+    yield f"tasks: {', '.join(counts)}{least}"
+    if answer.running:
+        since = _time_text(answer.running_since, virtual)
+        yield f"holds {said(answer.holds)}, the first since {since} ({seconds(answer.now - answer.running_since)})"
+    if answer.target is not None and answer.running + answer.pending:
+        tasks = "task" if answer.target == 1 else "tasks"
+        yield f"entitled to {answer.target:.4g} {tasks}, in whole ones {said(answer.whole)}"
+    if answer.unit_tasks:
+        owed = {True: ", which it is owed", False: ", which it is not owed", None: ""}[
+            answer.owed if answer.target is not None else None
+        ]
+        ask = said(answer.unit) if answer.unit else "nothing but a place"
+        yield f"would start {count(answer.unit_tasks, 'task')} next ({ask}){owed}"
+
+
+def _order_section(answer: WaitReport) -> Iterator[str]:
+    contest = answer.contest
+    if contest is None:
+        return
+    rungs = contest.rungs
+    wholes = any(rung.ours.whole for rung in rungs)
+    yield from column_table(
+        [
+            ColumnCells("LEVEL", ["  " * depth + _short(rung.ours.name) for depth, rung in enumerate(rungs)]),
+            ColumnCells("USED", [said(rung.ours.used) for rung in rungs]),
+            ColumnCells("ENTITLED", [said(rung.ours.entitled) if rung.ours.entitled else "" for rung in rungs]),
+            ColumnCells("WHOLE", [said(rung.ours.whole) if wholes else "" for rung in rungs]),
+            ColumnCells(contest.measure.upper(), [_key(rung.ours) for rung in rungs], align_right=True),
+            ColumnCells("AT MOST", [said(rung.ours.limit) if rung.ours.limit else "" for rung in rungs]),
+            ColumnCells("", [_place_text(rung, contest) for rung in rungs]),
+        ]
+    )
+    who = contest.first_job
+    if who is not None and who != answer.job:
+        yield f"{who} would be served first{' if there were room' if contest.supposing else ''}"
+    if contest.measure == "want":
+        part = "their part of the cluster (nobody is owed: room is lent)" if contest.lending else "their own part"
+        yield click.style(f"want: how much of {part} is missing; the largest is served first", dim=True)
+    else:
+        yield click.style("the smallest share is served first", dim=True)
+
+
+def _place_text(rung: TreeLevel, contest: Competition) -> str:
+    first = rung.first
+    if first is None:
+        return "first" if rung.rivals > 1 else "alone" if rung.rivals else ""
+    if rung.place is None:
+        mine = "nothing below it is owed" if contest.measure == "want" and not contest.lending else "not in the running"
+        return f"{mine}; {_competitor_text(first, contest)} is served first"
+    by = f" by {rung.decided_by}" if rung.decided_by not in ("", contest.measure) else ""
+    return f"place {rung.place} of {rung.rivals}, behind {_competitor_text(first, contest)}{by}"
+
+
+def _competitor_text(side: Competitor, contest: Competition) -> str:
+    of = f" of {said(side.entitled)}" if side.entitled else ""
+    return f"{_short(side.name)} ({said(side.used)}{of}, {contest.measure} {_key(side)})"
+
+
+def _key(side: Competitor) -> str:
+    return "-" if side.key is None else f"{side.key:.3f}"
+
+
+def _short(name: str) -> str:
+    return name.rpartition("/")[2] if name.startswith("root/") else name
+
+
+def _node_section(answer: WaitReport) -> Iterator[str]:
+    empty = answer.cause == "never"
+    for found in answer.places:
+        room = "would do" if empty else "have room"
+        task = "one of its tasks" if len(answer.places) > 1 or found.tasks > 1 else "its task"
+        ask = said(found.asks) if found.asks else "nothing but a place"
+        if not empty and found.fitting == 1:
+            room = "has room"
+        even = ", if they were empty" if empty else ""
+        yield f"{found.fitting} of {count(found.nodes, 'node')} {room} for {task} ({ask}){even}"
+        yield from _unfit_nodes(found)
+    if not empty and answer.unit_tasks > 1:
+        yield f"{answer.fitting_now} of the {answer.unit_tasks} tasks would find a place together"
+
+
+def _unfit_nodes(found: NodeFit) -> Iterator[str]:
+    width = len(str(max((out.count for out in found.out), default=0)))
+    for out in found.out:
+        lacks = "; ".join(
+            f"{_needs(lack.resource, len(out.lacks))}need {lack.needs}, most free {lack.most}" for lack in out.lacks
+        )
+        numbers = f" ({lacks})" if lacks else ""
+        noun = "node: " if out.count == 1 else "nodes:"
+        yield f"  {out.count:>{width}} {noun} {out.reason}{numbers}" + click.style(
+            f"  {_which(out.nodes, out.count)}", dim=True
+        )
+
+
+def _needs(resource: str, number: int) -> str:
+    return f"{resource}: " if number > 1 else ""
+
+
+def _which(names: list[str], number: int) -> str:
+    return ", ".join(names) + (", ..." if number > len(names) else "")
+
+
+def _time_section(answer: WaitReport) -> Iterator[str]:
+    outlook, now = answer.outlook, answer.now
+    if answer.cause in ("running", "finished", "starting", "next", "never"):
+        return
+    if outlook.takes_at is not None and outlook.may_not_take:
+        yield f"takes nothing back from other queues: {outlook.may_not_take}"
+    elif outlook.takes_at is not None:
+        yield f"takes back what other queues hold beyond their part {_since_or_in(outlook.takes_at, now)}"
+        if outlook.takes_at <= now and outlook.starts_at is None:
+            yield "nobody is there who could make way for it now"
+    if outlook.patience_at is not None and outlook.holds_at is None:
+        yield f"room is kept for it {_since_or_in(outlook.patience_at, now)}, if nobody else comes first"
+    if outlook.holds_at is not None and outlook.hold_ends is not None and outlook.holds_at <= now:
+        yield f"room is kept for it on {listed(outlook.holds_on)}, at least {seconds(outlook.hold_ends - now)} more"
+    others = [job for job in outlook.kept_for if job != answer.job]
+    if others:
+        yield f"room is kept for {listed(others)}"
+    starting = [job for job in outlook.first if job != answer.job]
+    if starting:
+        yield (
+            f"{listed(starting)} start in the next cycle"
+            if len(starting) > 1
+            else f"{starting[0]} starts in the next cycle"
+        )
+
+
+def _since_or_in(time: int, now: int) -> str:
+    return f"from now on (its patience ended {seconds(now - time)} ago)" if time <= now else f"in {seconds(time - now)}"
+
+
+def _time_text(time: int, virtual: bool) -> str:
+    if virtual:
+        return f"second {time / SECOND:g}"
+    return datetime.fromtimestamp(time // SECOND, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+# ---- for programs ------------------------------------------------------------------------------------------------
+
+
+def report_values(answer: WaitReport, *, virtual: bool = False) -> dict[str, Any]:
+    """The answer as plain values: names in camel case; times as RFC 3339, those of a scenario in seconds."""
+    values = _values(answer, virtual)
+    assert isinstance(values, dict)
+    return values
+
+
+def _values(value: Any, virtual: bool) -> Any:
+    if is_dataclass(value):
+        return {_camel(f.name): _field(f.name, getattr(value, f.name), virtual) for f in fields(value)}
+    if isinstance(value, list):
+        return [_values(item, virtual) for item in value]
+    return value
+
+
+def _field(name: str, value: Any, virtual: bool) -> Any:
+    if name not in TIME_FIELDS:
+        return _values(value, virtual)
+    if not value:
+        return None
+    if virtual:
+        return value / SECOND
+    return stamp(value / SECOND)
+
+
+def _camel(name: str) -> str:
+    return re.sub(r"_(.)", lambda match: match[1].upper(), name)
