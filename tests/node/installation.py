@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kubebase.quantity import parse
 from pumice.kube.client.api_errors import ApiError
 from tests.node.cluster import SLOT, NodeCluster
 from tests.support.kubectl import Namespace
@@ -174,15 +175,19 @@ class Installation:
         minimum: int | None = None,
         queue: str = "default",
         grace: int = 2,
+        resources: Object | None = None,
         pod: Object | None = None,
         **spec: Any,
     ) -> None:
-        """Make a job; ``minimum`` is all of its pods unless given, ``pod`` are more fields of their specs."""
+        """Make a job; ``minimum`` is all of its pods unless given, ``pod`` are more fields of their specs.
+
+        ``resources`` are those of each container: one slot unless given.
+        """
         container = {
             "name": "main",
             "image": CHECKOUT_IMAGE,
             "command": ["python", "-c", program],
-            "resources": {"limits": {"cpu": "200m", "memory": "64Mi", SLOT: "1"}, "requests": {"cpu": "10m"}},
+            "resources": resources or {"limits": {"memory": "64Mi", SLOT: "1"}, "requests": {"cpu": "10m"}},
             "volumeMounts": [{"name": "notes", "mountPath": "/notes"}],
         }
         template = {
@@ -197,6 +202,14 @@ class Installation:
         document = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": name}}
         wanted = {"queue": queue, "minAvailable": minimum, "schedulerName": "pumice", "tasks": [task], **spec}
         self.client.create(f"{BATCH}/namespaces/{WORK}/jobs", {**document, "spec": wanted})
+
+    def free_cpu(self, node: str) -> int:
+        """How many thousandths of a CPU no pod on a node has requested."""
+        pods = [pod for pod in self.client.list(f"{CORE}/pods").items if pod["spec"].get("nodeName") == node]
+        containers = [container for pod in pods for container in pod["spec"]["containers"]]
+        requests = [container.get("resources", {}).get("requests", {}).get("cpu", 0) for container in containers]
+        capacity = self.client.get(f"{CORE}/nodes/{node}")["status"]["allocatable"]["cpu"]
+        return parse(capacity).milli() - sum(parse(request).milli() for request in requests)
 
     def delete(self, name: str) -> None:
         self.client.delete(f"{BATCH}/namespaces/{WORK}/jobs/{name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -38,7 +39,7 @@ class Machine:
         with killed_after(self._holder, SECONDS):
             said = self._holder.stdout.readline() if self._holder.stdout else ""
         assert said == f"{READY}\n", f"{self.name} has no namespaces: {self.log('first-process')}"
-        (self.pid,) = map(int, Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children").read_text().split())
+        self.pid = _only_child(self._holder.pid)
 
     def inside(self, *command: str | Path) -> list[str]:
         """The command line that runs a command in these namespaces."""
@@ -62,6 +63,16 @@ class Machine:
                 start_new_session=True,
                 env={**os.environ, **(environment or {})},
             )
+
+    @contextlib.contextmanager
+    def frozen(self, name: str) -> Iterator[None]:
+        """Let a daemon do nothing for the time of a ``with`` block."""
+        daemon = _only_child(self.started[name].pid)  # of nsenter
+        os.kill(daemon, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(daemon, signal.SIGCONT)
 
     def check(self) -> None:
         """Fail if a daemon has ended."""
@@ -107,6 +118,11 @@ def connect(first: Machine | None, name: str, second: Machine, peer: str) -> Non
     here = [] if first is None else ["netns", str(first.pid)]
     there = ["peer", "name", peer, "netns", str(second.pid)]
     run_process(["ip", "link", "add", "name", name, *here, "type", "veth", *there], check=True)
+
+
+def _only_child(process: int) -> int:
+    (child,) = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return int(child)
 
 
 def _tail(log: IO[bytes], size: int = 4000) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -130,6 +131,26 @@ def test_victim_that_ignores_sigterm_has_its_grace_and_is_gone_before_its_room_i
     for victim in victims:
         (asked,) = pumice.notes(victim, "asked")
         assert asked + 3 < pumice.notes(victim, "alive")[-1] < started
+
+
+# ---- resizing ----------------------------------------------------------------------------------------------
+
+
+def test_room_of_a_pod_that_shrinks_is_used_once_its_kubelet_has_shrunk_it(pumice: Installation) -> None:
+    """Until then the kubelet would reject another pod for good (OutOfcpu)."""
+    node = NODES[1]
+    there = {"nodeSelector": {"kubernetes.io/hostname": node}}
+    half = pumice.free_cpu(node) // 2
+    pumice.submit("large", ENDLESS, resources={"requests": {"cpu": f"{half + 100}m"}}, pod=there)
+    pumice.await_running("large", 1)
+    pumice.submit("next", ENDLESS, resources={"requests": {"cpu": f"{half}m"}}, pod=there)
+    pumice.remain_pending("next")
+    shrunk = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "50m"}}}]}}
+    with pumice.cluster.nodes[node].frozen("kubelet"):
+        pumice.kubectl("patch", "pod", "large-task-0", "--subresource=resize", "--patch", json.dumps(shrunk))
+        pumice.remain_pending("next")
+    pumice.await_running("next", 1)
+    assert pumice.refused() == []
 
 
 # ---- how containers end ------------------------------------------------------------------------------------
