@@ -245,7 +245,7 @@ def test_what_why_says_of_a_limit_of_a_third_party() -> None:
 def test_capacity_refuses_what_is_beyond_the_ceiling_of_a_plugin_behind_it() -> None:
     cluster = LimitedCluster(cpu_limit("allocatable", "preemptive"))
     assert cluster.held("solvers") == 2000
-    assert "queue solvers may hold cpu 2 at most" in cluster.why()
+    assert "queue solvers may hold at most cpu 2" in cluster.why()
 
 
 @pytest.mark.parametrize("capacity", [True, False])

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 
 from pumice.engine.actions import ACTIONS
 from pumice.engine.config.enable_flags import EFFECTIVE, MEANING, OFF_BY_DEFAULT, Flag
-from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
+from pumice.engine.config.scheduler_config import DEFAULT_CONFIG, DEFAULT_QUEUE_KEY
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.engine.plugins.plugin import Argument
 from pumice.engine.preemption.cooldown import TAKES
+from pumice.kube.decode.preemption_annotations import QUEUE_NAMES
 
 HEAD = f"""\
 # Configuration
@@ -31,6 +32,29 @@ and follow its changes ([operations.md](operations.md#changing-the-configuration
 Actions run in the order given, once a cycle. Plugins are asked in the order of the tiers; earlier ones decide before
 later ones. Unknown names are rejected with their line number, where Volcano ignores them. Names that Volcano knows but
 Pumice does not implement are accepted with a note.
+
+## Queue of a job that names none
+
+```yaml
+{DEFAULT_QUEUE_KEY}: default
+```
+
+A Job, PodGroup or pod that names no queue gets, in this order:
+
+1. the queue in the annotation `{QUEUE_NAMES[0]}` of its namespace;
+2. the queue that `{DEFAULT_QUEUE_KEY}` names;
+3. the least used open leaf of the whole tree. This is the default, because it needs no queue set aside for it.
+
+Both may name a parent queue, for the least used leaf below it. A job whose default queue does not exist or is closed is
+refused, with a message that says where the name comes from. `vsub` prints why a job got its queue; the annotation
+`pumice.dev/routed` of the job and an Event `Routed` keep it. Volcano's default is the queue `default`, and
+`pumice install --take-over` sets that.
+
+The scheduler publishes the name in `status.scheduler` of queue `root`, where admission reads it; a change counts after
+a few seconds. Beside Volcano, whose definition of Queue lacks this field, use the annotation. Without webhooks a job
+that names no queue is in `default`.
+
+## Changes
 
 A configuration may change between the cycles of a scenario (event `config`): it is taken over whole, or refused whole.
 

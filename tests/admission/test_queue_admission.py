@@ -9,7 +9,7 @@ import pytest
 from pumice.admission import CREATE, ROUTED, Request, admit, mutate, route
 from pumice.admission.request import JOBS, PODGROUPS, PODS
 from pumice.admission.routing import utilisation
-from tests.support.admitted import ask, group, job, node, put, queue, tell, world
+from tests.support.admitted import ask, group, job, namespace, node, put, queue, tell, world
 
 USER = "volcano.sh/user"
 
@@ -85,10 +85,59 @@ def test_the_event_says_where_and_why():
     # a has 5 of 10 cpu by weight, and holds 1
     assert verdict.object["metadata"]["annotations"][ROUTED] == (
         "Routed to queue 'a', the least utilised of 2 open leaf queues below 'root'; its utilisation "
-        "is 20.0 %, pending demand included"
+        "is 20.0 %, pending demand included; the job names no queue, and neither its namespace (annotation "
+        "volcano.sh/queue-name) nor the scheduler's configuration (defaultQueue) names a default"
     )
     assert ROUTED not in ask(around, job("j", "b")).object["metadata"]["annotations"]
     assert route("b", around) is None, "there is nothing below a leaf"
+
+
+# ---- the default queue ------------------------------------------------------------------------------------------
+
+
+def published(default_queue):
+    """Queue root, as a scheduler with this configuration leaves it."""
+    return {**queue("root"), "status": {"scheduler": {"defaultQueue": default_queue}}}
+
+
+def test_a_job_that_names_no_queue_goes_to_the_default_queue_of_the_configuration():
+    around = world(published("b"), queue("a"), queue("b", allocated={"cpu": "1"}), node("n", cpu="10"))
+    found = ask(around, job("j")).object
+    assert (found["spec"]["queue"], found["metadata"]["annotations"][ROUTED]) == (
+        "b",
+        "Routed to queue 'b'; the job names no queue, and 'b' is the defaultQueue of the scheduler's configuration",
+    )
+    assert ask(around, job("j", "a")).object["spec"]["queue"] == "a", "a named queue counts first"
+    tell(around, published(""))
+    assert ask(around, job("j")).object["spec"]["queue"] == "a", "the least used leaf again"
+
+
+def test_the_default_queue_may_be_a_parent():
+    around = world(published("p"), queue("a"), queue("p"), queue("x", parent="p"), queue("y", parent="p"))
+    found = ask(around, job("j")).object
+    assert found["spec"]["queue"] == "x"
+    assert "of 2 open leaf queues below 'p'" in found["metadata"]["annotations"][ROUTED]
+    assert "'p' is the defaultQueue" in found["metadata"]["annotations"][ROUTED]
+
+
+def test_the_queue_of_the_namespace_counts_before_that_of_the_configuration():
+    around = world(published("b"), queue("a"), queue("b"))
+    tell(around, namespace("ns", "a"))
+    found = ask(around, job("j")).object
+    assert (found["spec"]["queue"], found["metadata"]["annotations"][ROUTED]) == (
+        "a",
+        "Routed to queue 'a'; the job names no queue, and 'a' is the default of namespace 'ns'",
+    )
+
+
+def test_a_default_queue_that_does_not_exist_is_named_with_its_origin():
+    around = world(published("defualt"), queue("default"))
+    assert (
+        "Not found: queue 'defualt' (the defaultQueue of the scheduler's configuration), did you mean 'default'?"
+        in ask(around, job("j")).message
+    )
+    tell(around, namespace("ns", "gone"))
+    assert "Not found: queue 'gone' (the default of namespace 'ns')" in ask(around, job("j")).message
 
 
 def test_nobody_is_sent_into_a_queue_that_is_being_deleted():

@@ -34,8 +34,31 @@ def test_version():
 def test_help_names_every_command():
     done = pumice_command("--help")
     assert done.returncode == 0
-    for command in ("run", "check", "entitle", "demo"):
+    for command in entry.COMMAND_MODULES:
         assert f"\n  {command} " in done.stdout
+    assert "..." not in done.stdout.partition("Options:")[2], "no description is cut off"
+    titles = [line.removesuffix(":") for line in done.stdout.splitlines() if line.endswith(":") and line[0] != " "]
+    assert titles == ["Options", *entry.COMMAND_SECTIONS]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["tpo"], "No such command 'tpo'. Did you mean 'top'?"),
+        (["nonsense"], "No such command 'nonsense'."),
+        (["job", "lst"], "No such command 'lst'. Did you mean 'list'?"),
+    ],
+)
+def test_misspelt_names_get_a_suggestion(arguments, meant):
+    done = pumice_command(*arguments)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"error: {meant}")
+
+
+def test_a_misspelt_option_gets_a_suggestion():
+    done = pumice_command("run", "--trcae", "x")
+    assert done.returncode == 2
+    assert "--trcae" in done.stderr.splitlines()[-1] and "Did you mean" in done.stderr.splitlines()[-1]
+    assert "--trace" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

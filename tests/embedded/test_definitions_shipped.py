@@ -42,8 +42,9 @@ FIELDS = {
       namespaces[].entitled namespaces[].pending namespaces[].inqueue namespaces[].running namespaces[].unknown
       namespaces[].completed innerNodes[].path innerNodes[].weight innerNodes[].share innerNodes[].allocated
       innerNodes[].entitled innerNodes[].pending innerNodes[].inqueue innerNodes[].running innerNodes[].unknown
-      innerNodes[].completed scheduler.source scheduler.configuration scheduler.names conditions[].type
-      conditions[].status conditions[].reason conditions[].message conditions[].lastTransitionTime
+      innerNodes[].completed scheduler.source scheduler.configuration scheduler.names
+      scheduler.defaultQueue conditions[].type conditions[].status conditions[].reason conditions[].message
+      conditions[].lastTransitionTime
       conditions[].observedGeneration
     """,
     "PodGroup": """

@@ -64,7 +64,7 @@ def test_it_is_there_only_once(real, kubectl):
         assert "Pumice is already installed in namespace team-a" in wrong and "Use -n team-a" in wrong
         assert kubectl.tried("auth", "can-i", "list", "pods", "-A", account)[0] == 0
     assert kubectl.tried("get", "namespace", "team-b")[0] == 1
-    assert "it would not be installed twice" in pumice(real.admin, "install", "-n", "team-b", "--dry-run")[2]
+    assert "another installation would fail" in pumice(real.admin, "install", "-n", "team-b", "--dry-run")[2]
     works(real, "uninstall", "-n", "team-a")
     works(real, "install", "-n", "team-b", BARE)
 

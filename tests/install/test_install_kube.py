@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
 from pumice.install.manifests import definitions
 from tests.support.installed import HOME, Real, pumice, real_server, until
 from tests.support.kubectl import Namespace
@@ -44,9 +45,9 @@ def test_in_again_and_out(real):
     kubectl("patch", "queue", "default", "--type=merge", "-p", mine)
     kubectl("annotate", "deployment", "-n", HOME, "pumice-scheduler", "some.body/knows=this")
     install(real)
-    # three times an account, 2 roles and 2 bindings, a budget and a deployment; 2 services, 2 configurations, and 2
-    # policies with what puts them into force
-    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == 3 * 7 + 2 + 2 + 2 * 2
+    # three times an account, 2 roles and 2 bindings, a budget and a deployment; 2 services, 2 configurations, 3
+    # policies with what puts them into force, and 4 roles for users
+    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == 3 * 7 + 2 + 2 + 3 * 2 + 4
 
     for component in ("scheduler", "controllers", "webhooks"):
         template = kubectl.object("deployment", "-n", HOME, f"pumice-{component}")["spec"]["template"]
@@ -83,7 +84,7 @@ def test_in_again_and_out(real):
     assert status == 0 and "deleted" not in said, "there is nothing to do, and nothing wrong with that"
 
     real.kubectl(HOME)("apply", "--server-side", "-k", str(KUSTOMIZE))
-    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == 3 * 7 + 2 + 2 + 2 * 2
+    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == 3 * 7 + 2 + 2 + 3 * 2 + 4
 
 
 def test_beside_volcano_and_in_its_place(real):
@@ -107,7 +108,11 @@ def test_beside_volcano_and_in_its_place(real):
     assert kubectl.object("deployment", "volcano-scheduler")["spec"]["replicas"] == 2
     podgroups_are_nobody_elses(kubectl)
 
-    said = "\n".join(install(real, "--take-over"))
+    status, said, notes = pumice(real.admin, "install", "--take-over")
+    assert status == 0 and "jobs that name no queue go to queue default, as in Volcano" in notes
+    assert kubectl.object("configmap", "pumice-scheduler", "-n", HOME)["data"]["scheduler.yaml"] == (
+        f"{DEFAULT_CONFIG}defaultQueue: default\n"
+    )
     assert "deployment.apps/volcano-scheduler stopped (it had 2 replicas" in said
     assert "mutatingwebhookconfiguration/volcano-admission-service-jobs-mutate deleted" in said
     assert kubectl.object("deployment", "volcano-scheduler")["spec"]["replicas"] == 0

@@ -29,7 +29,7 @@ def test_its_commands_are_understood(line: str) -> None:
 
 def test_the_others_name_what_is_there() -> None:
     others = [shlex.split(line) for line in COMMANDS if not line.startswith("pumice ")]
-    assert [words[0] for words in others] == ["docker", "docker", "helm", "kubectl", "kubectl"]
+    assert [words[0] for words in others] == ["docker", "docker", "kubectl", "kubectl", "helm", "kubectl", "kubectl"]
     chart = next(word for words in others for word in words if word.startswith("deploy/helm"))
     values = yaml.safe_load((ROOT / chart / "values.yaml").read_text())
     setting = next(words[words.index("--set") + 1] for words in others if "--set" in words)
@@ -46,3 +46,19 @@ def test_the_deployments_are_those_in_its_table() -> None:
     for found in made:
         elects = "--leader-elect" in found["spec"]["template"]["spec"]["containers"][0]["args"]
         assert elects == (f"the Lease `{found['metadata']['name']}`" in PAGE)
+
+
+def test_the_roles_of_users_are_those_installed() -> None:
+    table = PAGE.partition("## Roles for users")[2].partition("\n## ")[0]
+    roles = {
+        one["metadata"]["name"]
+        for one in all_manifests(InstallOptions())
+        if one["kind"] == "ClusterRole" and one["metadata"]["labels"]["app.kubernetes.io/component"] == "users"
+    }
+    assert set(re.findall(r"^\| [a-z ]+ \| `([a-z-]+)`", table, re.MULTILINE)) == roles
+    bound = {
+        words[words.index("--clusterrole") + 1] for words in map(shlex.split, COMMANDS) if "--clusterrole" in words
+    }
+    assert bound and bound <= roles
+    policies = {one["metadata"]["name"] for one in all_manifests(InstallOptions()) if one["kind"].endswith("Policy")}
+    assert set(re.findall(r"policy `([a-z-]+)`", table)) <= policies

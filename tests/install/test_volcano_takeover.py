@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.install.volcano_takeover import VolcanoInstallation, stop_volcano
+from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
+from pumice.install.volcano_takeover import VolcanoInstallation, stop_volcano, with_default_queue
 from pumice.kube.client.sync_client import Listing
 
 DEPLOYMENT = {
@@ -40,3 +41,17 @@ def test_its_pods_have_ended():
     said = list(stop_volcano(cluster, VolcanoInstallation((DEPLOYMENT,)), cluster.sleep))  # type: ignore[arg-type]  # as much as it asks for
     assert (cluster.pods, cluster.waited) == ([], 2)
     assert len(said) == 1 and "stopped (it had 2 replicas" in said[0]
+
+
+def test_a_takeover_names_the_default_queue_of_volcano():
+    assert with_default_queue(DEFAULT_CONFIG) == f"{DEFAULT_CONFIG}defaultQueue: default\n"
+    assert with_default_queue('actions: "allocate"') == 'actions: "allocate"\ndefaultQueue: default\n'
+
+
+def test_a_takeover_keeps_the_default_queue_of_the_administrator():
+    assert with_default_queue('actions: "allocate"\ndefaultQueue: team\n') is None
+
+
+def test_a_takeover_leaves_a_configuration_alone_that_a_line_would_break():
+    assert with_default_queue('{actions: "allocate"}') is None
+    assert with_default_queue("actions: 3x") is None

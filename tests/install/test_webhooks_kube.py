@@ -72,7 +72,7 @@ def test_jobs_spread_over_the_leaves_below(day):
     queues = [day.kubectl("get", JOBS, f"burst-{number}", "-o", "jsonpath={.spec.queue}") for number in range(6)]
     assert Counter(queues) == {"team-a": 3, "team-b": 3}
     routed = day.kubectl("get", JOBS, "burst-0", "-o", r"jsonpath={.metadata.annotations.pumice\.dev/routed}")
-    assert "least used of 2 open queues below 'team'" in routed
+    assert "the least utilised of 2 open leaf queues below 'team'" in routed
 
 
 def test_user_of_an_object(day):

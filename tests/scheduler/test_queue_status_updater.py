@@ -138,7 +138,12 @@ def test_the_scheduler_says_what_it_runs_with(tmp_path: Path) -> None:
             scheduler.reconfigure(read_config('actions: "allocate"', "other.conf"))
             await eventually(lambda: status_of(running, "root")["scheduler"]["source"] == "other.conf")
             assert status_of(running, "root")["scheduler"]["configuration"] == 'actions: "allocate"'
+            assert status_of(running, "root")["scheduler"]["defaultQueue"] == ""
             assert "scheduler" not in status_of(running, "default")
+            scheduler.reconfigure(read_config('actions: "allocate"\ndefaultQueue: team', "other.conf"))
+            await eventually(lambda: status_of(running, "root")["scheduler"]["defaultQueue"] == "team")
+            scheduler.reconfigure(read_config('actions: "allocate"', "other.conf"))
+            await eventually(lambda: status_of(running, "root")["scheduler"]["defaultQueue"] == "")
 
     live(tmp_path, check)
 

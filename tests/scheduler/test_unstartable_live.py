@@ -27,9 +27,9 @@ def events(running: RunningCluster, name: str) -> list[tuple[str, str, str]]:
 
 def test_it_says_so_in_a_condition_and_in_an_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unstartable, "REPORT_DELAY", 200_000)
-    too_few = "2 of the 5 pods of its minimum exist; the others have to be created before any of it starts"
-    no_node = "its tasks (cpu 1, nvidia.com/gpu 1) fit no node, even if it were empty: no node has nvidia.com/gpu"
-    too_large = "it must start 13 tasks together (cpu 13), which do not fit the cluster even if it were empty"
+    too_few = "2 of 5 required pods (minMember) exist; the job can start after the remaining pods are created"
+    no_node = "its tasks (cpu 1, nvidia.com/gpu 1) would fit no node, not even an empty one: no node has nvidia.com/gpu"
+    too_large = "the job must start 13 tasks together (cpu 13), more than the cluster could hold if it were empty"
 
     async def check(running: RunningCluster) -> None:
         async with scheduling(running.server):

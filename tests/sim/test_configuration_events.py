@@ -91,3 +91,23 @@ def test_the_command_tells(tmp_path: Path) -> None:
     (error,) = json.loads(done.stdout)["errors"]
     assert error["object"] == "Scenario/try"
     assert "spec.events[1].config" in error["message"] and "line 6" in error["message"]
+
+
+def test_the_default_queue_follows_the_configuration() -> None:
+    events: list[Document] = [
+        {"cycle": 2, "apply": job("second", "", 1, cpu=1)},
+        {"cycle": 3, "config": f"defaultQueue: a\n{GIVES}"},
+        {"cycle": 4, "apply": job("third", "", 1, cpu=1)},
+    ]
+    simulation = ran(
+        scenario(config=f"defaultQueue: b\n{GIVES}", cycles=5, events=events),
+        node(cpu=4),
+        queue("a"),
+        queue("b"),
+        job("first", "", 1, cpu=1),
+    )
+    assert {key: found.queue for key, found in simulation.cluster.objects.jobs.items()} == {
+        "default/first": "b",
+        "default/second": "b",
+        "default/third": "a",
+    }

@@ -96,7 +96,9 @@ class ClusterView:
         self._running: dict[str, Vector] = {}
         self._groups: Counter[Key] = Counter()  # of each job
         self._nodes: dict[str, Vector] = {}
-        self._default_queues: dict[str, str] = {}
+        self._namespace_queues: dict[str, str] = {}
+        self.cluster_queue = ""
+        """The default queue that the scheduler's configuration names; empty: none, or no scheduler has published it."""
         self.rankings: dict[str, Ranking] = {}
         """By queue, for queues that routed jobs since the tree or a state last changed."""
 
@@ -135,8 +137,12 @@ class ClusterView:
         return "deletionTimestamp" in self.queues.get(queue, {}).get("metadata", {})
 
     def default_queue(self, namespace: str) -> str:
-        """The default queue of a namespace for its jobs; empty if none."""
-        return self._default_queues.get(namespace, "")
+        """The queue of jobs that name none: that of their namespace, else that of the cluster; empty if none."""
+        return self.namespace_queue(namespace) or self.cluster_queue
+
+    def namespace_queue(self, namespace: str) -> str:
+        """The default queue that the annotations of a namespace name; empty if none."""
+        return self._namespace_queues.get(namespace, "")
 
     def unfinished(self, queue: str) -> list[str]:
         """The unfinished jobs in a queue, pending ones included: ``PodGroup ns/name``, ``Job ns/name``."""
@@ -173,12 +179,15 @@ class ClusterView:
                 self._note_node(name, found)
             case "namespaces":
                 if queue := queue_name(annotations_of(found or {})):
-                    self._default_queues[name] = queue
+                    self._namespace_queues[name] = queue
                 else:
-                    self._default_queues.pop(name, None)
+                    self._namespace_queues.pop(name, None)
 
     def _note_queue(self, name: str, found: Object | None) -> None:
         self.note_described(name, found, self._read(found))
+        if name == ROOT:
+            scheduler = ((found or {}).get("status") or {}).get("scheduler") or {}
+            self.cluster_queue = str(scheduler.get("defaultQueue") or "")
 
     def note_described(self, name: str, found: Object | None, new: Queue | None) -> None:
         """Apply a queue that the caller has parsed already (None: it was deleted)."""

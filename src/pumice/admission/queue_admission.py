@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from pumice.admission.cluster_view import ClusterView
 from pumice.admission.queues.queue_parent import some
-from pumice.admission.request import UPDATE, Refusal, Request, spec_of
+from pumice.admission.request import UPDATE, Refusal, Request, metadata_of, spec_of
 from pumice.model.specs import ROOT, QueueState
 
 QUEUE = "spec.queue"
@@ -32,7 +32,7 @@ def queue_exists(request: Request, world: ClusterView) -> Iterator[Refusal]:
         leaves = world.expanded_tree.leaves(ROOT)
         close = get_close_matches(name[:253], leaves, 1)
         hint = f", did you mean '{close[0]}'?" if close else f"; leaf queues: {some(leaves)}" if leaves else ""
-        yield Refusal(f"Not found: queue {name[:253]!r}{hint}", QUEUE)
+        yield Refusal(f"Not found: queue {name[:253]!r}{_default_of(name, request, world)}{hint}", QUEUE)
 
 
 def queue_is_leaf(request: Request, world: ClusterView) -> Iterator[Refusal]:
@@ -77,6 +77,14 @@ def _entered(request: Request) -> str | None:
     if request.operation == UPDATE and request.old is not None and queue == (spec_of(request.old).get("queue") or ""):
         return None
     return queue
+
+
+def _default_of(name: str, request: Request, world: ClusterView) -> str:
+    """Of what a queue is the default, for a message about a job that may not have named it itself."""
+    namespace = metadata_of(request.object).get("namespace") or ""
+    if world.namespace_queue(namespace) == name:
+        return f" (the default of namespace '{namespace}')"
+    return " (the defaultQueue of the scheduler's configuration)" if world.cluster_queue == name else ""
 
 
 def _state(name: str, world: ClusterView) -> str:

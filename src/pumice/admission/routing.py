@@ -1,10 +1,14 @@
 """Route a job that names a parent queue, or none, to a leaf (docs/fairness.md, section 11).
 
-The target is the Open leaf below with the lowest utilisation: usage and pending demand, divided by the deserved amount
-or, where that is not named, by its part of the cluster by weight; the maximum over all resources except ``pods``. A job
-that was just routed counts as pending at once, so a burst spreads. Ties go by name. If no leaf exists yet, because the
-hierarchy of the parent was just written, a leaf that it names will do: the queue controller is about to create it, and
-one file with queues and jobs can be applied at once.
+A job that names no queue asks for the default queue: the one that an annotation of its namespace names, else the one
+that the scheduler's configuration names (``defaultQueue``, which the scheduler publishes in the status of ``root``),
+else ``root``, so any leaf.
+
+Below a parent, the target is the Open leaf with the lowest utilisation: usage and pending demand, divided by the
+deserved amount or, where that is not named, by its part of the cluster by weight; the maximum over all resources except
+``pods``. A job that was just routed counts as pending at once, so a burst spreads. Ties go by name. If no leaf exists
+yet, because the hierarchy of the parent was just written, a leaf that it names will do: the queue controller is about
+to create it, and one file with queues and jobs can be applied at once.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from typing import Final
 from kubebase.resource_vector import PODS
 from pumice.admission.cluster_view import ClusterView, Ranking
 from pumice.admission.request import Object, Request, annotate, metadata_of, spec_of
+from pumice.kube.decode.preemption_annotations import QUEUE_NAMES
 from pumice.model.specs import ROOT
 
 ROUTED: Final = "pumice.dev/routed"
@@ -82,7 +87,7 @@ def utilisation(leaf: str, world: ClusterView) -> Fraction:
     tree = world.expanded_tree
     path = tree.path(leaf)
     if path is None:
-        raise ValueError(f"queue '{leaf}' has no place in the tree")
+        raise ValueError(f"queue '{leaf}' is not part of the queue tree")
     part, deserved = tree.part(path), dict(tree.queues[leaf].deserved)
     most = Fraction(0)
     for j, held in enumerate(world.load(leaf)):
@@ -102,14 +107,29 @@ def route_to_leaf(new: Object, request: Request, world: ClusterView) -> None:
         if asked == before or _stands_below(before, asked, world):
             new["spec"].update({"queue": before} if before else {})
             return  # whatever the queue's state: the job is in it, or was routed there
-    asked = asked or world.default_queue(metadata_of(new).get("namespace") or "") or ROOT
+    namespace = metadata_of(new).get("namespace") or ""
+    reason = "" if asked else default_reason(namespace, world)
+    asked = asked or world.default_queue(namespace) or ROOT
     tree = world.expanded_tree
     found = None if tree.path(asked) is None or tree.is_leaf(asked) else route(asked, world)
-    if found is not None:
-        annotate(new, ROUTED, found.message)
     queue = found.queue if found is not None else asked
+    message = found.message if found is not None else f"Routed to queue '{queue}'"
+    if found is not None or (reason and tree.path(queue) is not None):
+        annotate(new, ROUTED, f"{message}; {reason}" if reason else message)
     if new["spec"].get("queue") != queue:
         new["spec"]["queue"] = queue
+
+
+def default_reason(namespace: str, world: ClusterView) -> str:
+    """Why a job that names no queue asks for the one that it gets."""
+    if queue := world.namespace_queue(namespace):
+        return f"the job names no queue, and '{queue}' is the default of namespace '{namespace}'"
+    if queue := world.cluster_queue:
+        return f"the job names no queue, and '{queue}' is the defaultQueue of the scheduler's configuration"
+    return (
+        f"the job names no queue, and neither its namespace (annotation {QUEUE_NAMES[0]}) nor the scheduler's "
+        "configuration (defaultQueue) names a default"
+    )
 
 
 def _stands_below(queue: str, asked: str, world: ClusterView) -> bool:

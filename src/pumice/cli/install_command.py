@@ -65,7 +65,8 @@ def install(
     """Install Pumice into a cluster, or update the installation.
 
     If Volcano is installed, it keeps running: Pumice then places only pods with schedulerName pumice and leaves
-    Volcano's jobs, CRDs and webhooks alone. --take-over stops Volcano and takes over its work.
+    Volcano's jobs, CRDs and webhooks alone. --take-over stops Volcano, takes over its work, and makes default the queue
+    of jobs that name none, as in Volcano, unless a configuration names another one or is given with --config.
 
     Fields that you have changed in installed objects are not overwritten: the command lists conflicting fields and
     changes nothing. --force overwrites them.
@@ -85,7 +86,7 @@ def install(
         **given,
     )
     if dry_run:
-        _print_manifests(choices, kubeconfig, context, take_over=take_over)
+        _print_manifests(choices, kubeconfig, context, take_over=take_over, configured=config is not None)
         return
     with _cluster_client(kubeconfig, context) as client:
         _install(client, choices, take_over=take_over, configured=config is not None, force=force)
@@ -104,6 +105,8 @@ def _install(client: Client, choices: InstallOptions, *, take_over: bool, config
     installed_namespace.check_namespace(client, choices.namespace)
     volcano = find_volcano(client)
     choices = _options_beside_volcano(choices, volcano, take_over=take_over)
+    if take_over and not configured:
+        choices, configured = _options_of_takeover(client, choices)
     wanted = all_manifests(choices)
     once = CREATE_ONLY_KINDS - {"ConfigMap"} if configured else CREATE_ONLY_KINDS
     meant = {"ConfigMap": configured, "CustomResourceDefinition": take_over}  # requested explicitly
@@ -143,7 +146,24 @@ def _options_beside_volcano(
     return replace(choices, beside_volcano=True)
 
 
-def _print_manifests(choices: InstallOptions, kubeconfig: Path | None, context: str, *, take_over: bool) -> None:
+def _options_of_takeover(client: Client, choices: InstallOptions) -> tuple[InstallOptions, bool]:
+    """The options after a takeover, and whether they change the scheduler's configuration; prints a note if so."""
+    from dataclasses import replace
+
+    from pumice.install.volcano_takeover import installed_configuration, with_default_queue
+
+    present = installed_configuration(client, choices)
+    text = with_default_queue(choices.configuration if present is None else present)
+    if text is None:
+        return choices, False
+    note = "jobs that name no queue go to queue default, as in Volcano (defaultQueue in the scheduler's configuration)"
+    echo(f"note: {note}; remove the line to use the least used leaf queue", err=True)
+    return replace(choices, configuration=text), True
+
+
+def _print_manifests(
+    choices: InstallOptions, kubeconfig: Path | None, context: str, *, take_over: bool, configured: bool
+) -> None:
     """Print what would be applied: as for this cluster, if there is one."""
     import yaml
 
@@ -155,6 +175,8 @@ def _print_manifests(choices: InstallOptions, kubeconfig: Path | None, context: 
     try:
         with _cluster_client(kubeconfig, context) as client:
             choices = _options_beside_volcano(choices, find_volcano(client), take_over=take_over)
+            if take_over and not configured:
+                choices, _ = _options_of_takeover(client, choices)
             found = installed_namespace.find_namespace(client)
         if found not in ("", choices.namespace):
             echo(

@@ -10,32 +10,45 @@ from importlib import import_module
 import click
 
 from pumice import __version__
+from pumice.cli.command_group import SuggestingGroup
 from pumice.cli.entry_point import run_program
 
-COMMAND_MODULES = {
-    "run": "scenario.run_command",
-    "check": "scenario.check_command",
-    "entitle": "scenario.entitle_command",
-    "demo": "scenario.demo_command",
-    "up": "up.up_command",
-    "scheduler": "daemons.scheduler_command",
-    "controllers": "daemons.controllers_command",
-    "webhooks": "daemons.webhooks_command",
-    "install": "install_command",
-    "uninstall": "install_command",
-    "replay": "replay_command",
-    "sim": "sim_node_command",
-    "fsck": "fsck_command",
-    "why": "why.why_command",
-    "top": "top.top_command",
-    "queue": "cluster.volcano_programs",
-    "job": "cluster.volcano_programs",
-    "completion": "cluster.completion_command",
+COMMAND_SECTIONS = {
+    "Work with queues and jobs": {
+        "job": "cluster.volcano_programs",
+        "queue": "cluster.volcano_programs",
+        "top": "top.top_command",
+        "why": "why.why_command",
+    },
+    "Try it without a cluster": {
+        "up": "up.up_command",
+        "sim": "sim_node_command",
+        "demo": "scenario.demo_command",
+        "run": "scenario.run_command",
+        "check": "scenario.check_command",
+        "entitle": "scenario.entitle_command",
+    },
+    "Install into a cluster": {
+        "install": "install_command",
+        "uninstall": "install_command",
+    },
+    "Components of an installation": {
+        "scheduler": "daemons.scheduler_command",
+        "controllers": "daemons.controllers_command",
+        "webhooks": "daemons.webhooks_command",
+    },
+    "Tools": {
+        "replay": "replay_command",
+        "fsck": "fsck_command",
+        "completion": "cluster.completion_command",
+    },
 }
-"""The module of each command, imported when the command is used."""
+"""The commands by purpose, as the help lists them, each with its module, which is imported when the command is used."""
+
+COMMAND_MODULES = {name: module for section in COMMAND_SECTIONS.values() for name, module in section.items()}
 
 
-class LazyCommands(click.Group):
+class LazyCommands(SuggestingGroup):
     """A group of commands that are loaded one by one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -48,6 +61,16 @@ class LazyCommands(click.Group):
             module = import_module(f"pumice.cli.{COMMAND_MODULES[cmd_name]}")
             self.add_command(getattr(module, cmd_name))
         return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands by purpose, most used first."""
+        width = max(map(len, COMMAND_MODULES))
+        for title, names in COMMAND_SECTIONS.items():
+            found = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(width), one.get_short_help_str(limit=200)) for name, one in found if one is not None]
+                )
 
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

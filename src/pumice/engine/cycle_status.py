@@ -43,7 +43,7 @@ def publish_status(context: SchedulingContext) -> None:
         leaf = context.tree.jobs[key]
         if leaf.unit is None:
             del context.decided.conditions[key]
-            context.decided.condition(key, "Scheduled", "Scheduled", "all its tasks have a place")
+            context.decided.condition(key, "Scheduled", "Scheduled", "all tasks are scheduled")
 
 
 def _publish_queue_conditions(context: SchedulingContext) -> None:
@@ -60,7 +60,8 @@ def _no_turn(context: SchedulingContext, leaf: JobNode) -> str:
     if unit is None or leaf.gang <= 1 or leaf.started or context.order.is_owed(leaf, unit.ask):
         return ""
     return (
-        f"; it must start {leaf.gang} tasks together and is entitled to {leaf.target:.1f}: it runs on what others leave"
+        f"; the job is entitled to {leaf.target:.1f} tasks but must start {leaf.gang} together, so it starts only on "
+        "capacity that others leave idle"
     )
 
 

@@ -8,6 +8,7 @@ from pumice import crds
 from pumice.install.install_options import InstallOptions, labels
 from pumice.install.rbac import account_manifests, components
 from pumice.install.user_admission_policies import user_policies
+from pumice.install.user_roles import command_policy, user_roles
 from pumice.install.webhook_configurations import both_configurations
 from pumice.install.workloads import all_workloads
 
@@ -55,5 +56,5 @@ def all_manifests(choices: InstallOptions) -> list[Object]:
     found = [namespace(choices), *own]
     for component in components(choices):
         found += account_manifests(component, choices)
-    found += [*first_queues(), *all_workloads(choices)]
+    found += [*user_roles(), *first_queues(), *all_workloads(choices), *command_policy()]
     return [*found, *both_configurations(choices), *user_policies(choices)] if choices.webhooks else found

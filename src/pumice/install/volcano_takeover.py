@@ -2,7 +2,8 @@
 
 Deployments and webhooks of Volcano show that it runs; CRDs of its kinds that Pumice did not install show that it ran
 or will run. A takeover scales its deployments to zero and deletes its webhook configurations, which would otherwise
-reject requests because nothing answers them. Its objects are kept; Pumice handles them from then on.
+reject requests because nothing answers them. Its objects are kept; Pumice handles them from then on. Volcano puts a
+job that names no queue into ``default``, so the configuration of the scheduler names that queue after a takeover.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pumice.install.install_options import INSTALL_NAME
-from pumice.install.installed_kinds import DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, VALIDATING
+from pumice.config.load import read_config
+from pumice.engine.config.scheduler_config import DEFAULT_QUEUE_KEY, ConfigError
+from pumice.install.install_options import INSTALL_NAME, InstallOptions
+from pumice.install.installed_kinds import DEFINITIONS, DEPLOYMENTS, MUTATING, PODS, VALIDATING, path_of
 from pumice.install.manifests import definitions
+from pumice.install.workloads import SETTINGS_FILE, config_map
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import Resource
+from pumice.model.specs import DEFAULT_QUEUE
 
 Object = dict[str, Any]
 
@@ -86,6 +91,30 @@ def _get_existing(client: Client, resource: Resource[Any], name: str) -> Object 
         if error.not_found:
             return None
         raise
+
+
+def installed_configuration(client: Client, choices: InstallOptions) -> str | None:
+    """The scheduler configuration that an earlier installation left in the cluster; None if there is none."""
+    try:
+        found = client.get(path_of(config_map(choices)))
+    except ApiError as error:
+        if error.not_found:
+            return None
+        raise
+    return str((found.get("data") or {}).get(SETTINGS_FILE) or "")
+
+
+def with_default_queue(text: str) -> str | None:
+    """A configuration in which jobs that name no queue go to ``default``, as in Volcano.
+
+    None if the configuration names a default queue already, or a line at its end does not make a valid one.
+    """
+    wanted = f"{text.rstrip()}\n{DEFAULT_QUEUE_KEY}: {DEFAULT_QUEUE}\n"
+    try:
+        named = read_config(text, SETTINGS_FILE).default_queue
+        return wanted if not named and read_config(wanted, SETTINGS_FILE).default_queue == DEFAULT_QUEUE else None
+    except ConfigError:
+        return None
 
 
 def stop_volcano(

@@ -6,7 +6,7 @@ the value we wrote and then has another one, another writer has overwritten it, 
 period.
 
 The status of ``root`` also contains the scheduler's configuration, so that a client that can read queues can apply the
-same rules (``pumice why`` does).
+same rules (``pumice why`` does). Admission reads the default queue there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,12 @@ class QueueStatusUpdater:
 
     def announce(self, config: SchedulerConfig, names: Collection[str]) -> None:
         """Publish the configuration in force, and the names of our schedulers, in the status of ``root``."""
-        self._scheduler = {"source": config.source, "configuration": config.text, "names": sorted(names)}
+        self._scheduler = {
+            "source": config.source,
+            "configuration": config.text,
+            "names": sorted(names),
+            "defaultQueue": config.default_queue,
+        }
         self._moved = True
 
     def refresh(self, engine: Engine, changes: Iterable[Change[Any]], *, moved: bool) -> None:

@@ -64,9 +64,15 @@ class AdmittedManifests:
             self.objects.put(part)
 
 
-def admit_manifests(entries: Sequence[ManifestEntry], registry: Registry, announced: set[str]) -> AdmittedManifests:
-    """Let the objects in or refuse them; ``announced`` are jobs that events will bring."""
+def admit_manifests(
+    entries: Sequence[ManifestEntry], registry: Registry, announced: set[str], default_queue: str = ""
+) -> AdmittedManifests:
+    """Let the objects in or refuse them; ``announced`` are jobs that events will bring.
+
+    ``default_queue`` is that of the scheduler's configuration.
+    """
     judged = AdmittedManifests(registry, SimulatedAdmission(registry))
+    judged.admission.view.cluster_queue = default_queue
     queues: list[ManifestEntry] = []
     jobs: list[ManifestEntry] = []
     for entry in entries:

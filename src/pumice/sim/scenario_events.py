@@ -117,9 +117,11 @@ class ScenarioEvents:
             self._command(event.command, f"{where}.command")
         elif event.config is not None:
             try:
-                self._cluster.reconfigure(read_config(event.config, f"{where}.config"))
+                config = read_config(event.config, f"{where}.config")
+                self._cluster.reconfigure(config)
             except ConfigError as error:
                 raise FieldError(f"{where}.config", f"line {error.line}: {error.message}") from None
+            self._admission.view.cluster_queue = config.default_queue
 
     # --- tasks finish -------------------------------------------------------------------------------------------
 

@@ -70,7 +70,7 @@ def load_scenario(scenario: Scenario) -> LoadedScenario:
             continue
         origins |= dict.fromkeys(slots, ManifestOrigin(manifest.file, translated.name))
         entries.append(ManifestEntry(manifest, translated, created))
-    judged = admit_manifests(entries, registry, set(_jobs_of_events(scenario)))
+    judged = admit_manifests(entries, registry, set(_jobs_of_events(scenario)), scenario.config.default_queue)
     return LoadedScenario(registry, judged.admission, judged.objects, judged.translated, [*problems, *judged.problems])
 
 

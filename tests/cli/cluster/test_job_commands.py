@@ -92,6 +92,24 @@ def test_everything_that_can_be_said_of_a_job(call: Caller, client: Client) -> N
     }
 
 
+def test_gpus_time_and_node_selector(call: Caller, client: Client) -> None:
+    call.said("vsub tune --gpus 2 --time 1h30m --node-selector gpu=a100 --node-selector zone=b")
+    pod = client.get(JOBS.path("default", "tune"))["spec"]["tasks"][0]["template"]["spec"]
+    assert pod["activeDeadlineSeconds"] == 5400
+    assert pod["nodeSelector"] == {"gpu": "a100", "zone": "b"}
+    resources = pod["containers"][0]["resources"]
+    assert resources["requests"] == {"cpu": "1", "memory": "100Mi", "nvidia.com/gpu": "2"}
+    assert resources["limits"] == {"nvidia.com/gpu": "2"}
+
+
+def test_only_my_own_jobs(call: Caller) -> None:
+    call.said("vsub mine -q left")
+    call.said("vsub hers -q left --user ann")
+    assert [line.split()[0] for line in call.said("vjobs --me").splitlines()] == ["Name", "mine"]
+    assert [job["metadata"]["name"] for job in json.loads(call.said("vjobs --me -o json"))["items"]] == ["mine"]
+    assert call("vjobs --me -n other").err == "no jobs of user admin in namespace other; -A looks in all\n"
+
+
 def test_little_need_be_said(call: Caller, client: Client) -> None:
     assert call.said("vsub -N little -q left -o name") == f"{PREFIX}/little\n"
     spec = client.get(JOBS.path("default", "little"))["spec"]
@@ -153,6 +171,9 @@ def test_invalid_files_are_rejected(call: Caller, tmp_path: Path, content: str, 
         ("vsub a python", "Got unexpected extra argument"),
         ("vsub a -m 2", "--min 2 must not be greater than --replicas 1"),
         ("vsub a -r 0", "0 is not in the range x>=1"),
+        ("vsub a --gpus 1 -R nvidia.com/gpu=1", "--gpus cannot be combined with nvidia.com/gpu in --requests"),
+        ("vsub a --time 90", "'90': must be a duration such as 90s, 1h30m or 2d"),
+        ("vsub a --node-selector gpu", "'gpu' given, but KEY=VALUE is needed"),
         ("vsub a --env A", "'A' given, but KEY=VALUE is needed"),
         ("vsub -f /dev/null -q left", "--queue cannot be combined with --filename"),
         ("vsub -f /dev/null -- ls", "a command cannot be combined with --filename"),

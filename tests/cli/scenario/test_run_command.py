@@ -71,7 +71,7 @@ def test_trace_shows_chosen_node_and_runner_up():
 def test_wide_shows_more():
     done = pumice_command("run", "-o", "wide", EXAMPLES / "gang.yaml")
     assert "REASON" in done.stdout
-    assert "it must start 13 tasks together (cpu 13)" in done.stdout
+    assert "the job must start 13 tasks together (cpu 13)" in done.stdout
     assert "ENTITLED TO" in done.stdout
 
 

@@ -72,6 +72,24 @@ def with_namespaces() -> list[dict[str, Any]]:
     return [root, a, b]
 
 
+def test_without_nodes_the_shares_are_those_in_the_status() -> None:
+    root, a, b = with_namespaces()
+    a["status"]["share"], a["status"]["namespaces"][1]["share"] = 0.3, 0.2
+    found = cluster_usage([root, a, b], None)
+    rows = {row.name: (row.used, row.entitled, row.limit) for row in found.rows}
+    assert (rows["a"], rows["ns/y"], rows["b"]) == ((0.3, None, None), (0.2, None, None), (None, None, None))
+    assert found.notes[0].startswith("you may not list nodes; USED is the share that the scheduler wrote")
+    assert cluster_summary(found).startswith("nodes unknown  cpu 40 used")
+    assert usage_values(found)["nodes"] == {"known": None, "atWork": 0}
+
+
+def test_without_queues_only_a_note_is_left() -> None:
+    found = cluster_usage(None, NODES)
+    assert not found.queues_known and not found.rows
+    assert found.notes == ["you may not list queues; ask an administrator for the ClusterRole pumice-queue-viewer"]
+    assert cluster_usage([], NODES).queues_known
+
+
 def test_inner_nodes_and_namespaces_have_lines_of_their_own() -> None:
     found = cluster_usage(with_namespaces(), NODES)
     assert [(row.name, row.depth, row.weight, row.used, row.entitled) for row in found.rows] == [

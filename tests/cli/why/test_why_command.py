@@ -105,7 +105,7 @@ def test_jobs_that_do_not_wait_and_never_start(live: tuple[Client, Path]) -> Non
     status, said, _ = why(live[1], "job/huge")
     assert status == 0
     assert said.startswith(
-        "default/huge waits and can never start: 1 task would not fit any node even if it were empty\n"
+        "default/huge waits and can never start: 1 task would not fit any node, not even an empty one\n"
     )
     assert "1 node:  insufficient cpu (need 64, most free 4)" in said
 

@@ -203,7 +203,7 @@ def test_why_a_job_waits_is_said_once() -> None:
     engine = cluster(job("first"), task("first", "first", (5, 0, 1)), job("a"), task("a", "a", (10, 0, 1)))
     said = [decision for now in range(3) for decision in engine.cycle(now) if isinstance(decision, Condition)]
     assert [(d.job, d.type, d.message) for d in said] == [
-        ("ns/a", "Unschedulable", "no node has a place now for one task (cpu 10m)")
+        ("ns/a", "Unschedulable", "no node has enough idle capacity for one task (cpu 10m)")
     ]
 
 

@@ -23,14 +23,14 @@ def test_a_gang_above_the_capability_of_its_queue(policy: str) -> None:
     gang = world.job("a", 6, min_member=5)
     world.job("b", 20)
     assert told(world)[gang] == (
-        "it can never start: its first 5 tasks ask for cpu 5m together, and queue a may hold cpu 4m at most"
+        "the job can never start: its first 5 tasks request cpu 5m together, but queue a may hold at most cpu 4m"
     )
     assert (world.held("a"), world.held("b")) == (0, 10)
     assert world.engine.tree.jobs[gang].demand.pieces == ()
     assert not told(world), "said once"
     answer = explain(world.engine, gang, world.now)
     assert answer is not None and answer.cause == "never"
-    assert "queue a may hold cpu 4m at most" in answer.verdict
+    assert "queue a may hold at most cpu 4m" in answer.verdict
     # With a higher capability it counts.
     world.change(Queue("a", capability=cpu(5)))
     world.engine.prepare()
@@ -49,7 +49,7 @@ def test_what_others_are_guaranteed_is_not_to_be_had() -> None:
     # a may hold 4 of 10: b is guaranteed 6.
     world = QueueWorld(Queue("a"), Queue("b", guarantee=cpu(6)), Queue("a1", parent="a"))
     gang = world.job("a1", 5, min_member=5)
-    assert told(world)[gang].endswith("and queue a1 may hold cpu 4m at most")
+    assert told(world)[gang].endswith("but queue a1 may hold at most cpu 4m")
 
 
 def test_a_gang_that_could_start_with_smaller_tasks_is_not_given_up() -> None:
@@ -64,6 +64,6 @@ def test_a_group_that_is_not_let_in_for_it_is_told() -> None:
     large = world.job("a", 0, phase=JobPhase.PENDING, min_member=5, min_resources=(5,))
     fits = world.job("a", 0, phase=JobPhase.PENDING, min_member=4, min_resources=(4,))
     assert told(world) == {
-        large: "it can never start: its first 5 tasks ask for cpu 5m together, and queue a may hold cpu 4m at most"
+        large: "the job can never start: its first 5 tasks request cpu 5m together, but queue a may hold at most cpu 4m"
     }
     assert world.engine.state.jobs[fits].phase is JobPhase.INQUEUE

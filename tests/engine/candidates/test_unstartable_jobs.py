@@ -47,25 +47,25 @@ def told(engine: Engine, *seconds: int) -> list[tuple[str, str]]:
 
 def test_a_resource_that_nobody_has() -> None:
     engine = engine_with(group(), pod(0, gpu=2000))
-    message = "its tasks (cpu 1, nvidia.com/gpu 2) fit no node, even if it were empty: no node has nvidia.com/gpu"
+    message = "its tasks (cpu 1, nvidia.com/gpu 2) would fit no node, not even an empty one: no node has nvidia.com/gpu"
     assert told(engine, 1, 2, 3) == [("NoNodeFits", message)]
     engine.apply(Changed(NodeSpec("m", (4000, 0, 110, 1000))))
     fewer = message.replace("no node has nvidia.com/gpu", "the largest node has nvidia.com/gpu 1")
     assert told(engine, 4, 5) == [("NoNodeFits", fewer)]
     engine.apply(Changed(NodeSpec("m", (4000, 0, 110, 2000))))
-    assert told(engine, 6, 7) == [("Scheduled", "all its tasks have a place")]
+    assert told(engine, 6, 7) == [("Scheduled", "all tasks are scheduled")]
 
 
 def test_a_place_that_no_node_is() -> None:
     here = Constraints(node_selector=(("zone", "moon"),))
     engine = engine_with(group(), pod(0, constraints=here))
     ((reason, message),) = told(engine, 1, 2)
-    assert reason == "NoNodeFits" and "no node has all of that and agrees with its selectors" in message
+    assert reason == "NoNodeFits" and "matches the pod's selectors" in message
 
 
 def test_more_together_than_an_empty_cluster_holds() -> None:
     engine = engine_with(group(least=5), *(pod(number) for number in range(5)))
-    message = "it must start 5 tasks together (cpu 5), which do not fit the cluster even if it were empty"
+    message = "the job must start 5 tasks together (cpu 5), more than the cluster could hold if it were empty"
     assert told(engine, 1, 2) == [("ClusterTooSmall", message)]
 
 
@@ -74,17 +74,17 @@ def test_min_resources_that_the_whole_cluster_has_not() -> None:
     ((reason, message),) = told(engine, 1, 2)
     assert (reason, message) == (
         "ClusterTooSmall",
-        "spec.minResources asks for cpu 9, nvidia.com/gpu 1, and the whole cluster has cpu 4, nvidia.com/gpu 0",
+        "spec.minResources asks for cpu 9, nvidia.com/gpu 1, but the cluster has cpu 4, nvidia.com/gpu 0",
     )
 
 
 def test_fewer_pods_than_its_minimum_are_told_when_that_lasts() -> None:
     engine = engine_with(group(least=3), pod(0), pod(1))
-    message = "2 of the 3 pods of its minimum exist; the others have to be created before any of it starts"
+    message = "2 of 3 required pods (minMember) exist; the job can start after the remaining pods are created"
     assert told(engine, *range(1, 11)) == []
     assert told(engine, 11, 12) == [("NotEnoughTasks", message)]
     engine.apply(Changed(pod(2)))
-    assert told(engine, 13) == [("Scheduled", "all its tasks have a place")]
+    assert told(engine, 13) == [("Scheduled", "all tasks are scheduled")]
 
 
 def test_pods_that_come_one_by_one_are_no_news() -> None:
@@ -108,12 +108,12 @@ def test_a_queue_that_is_not_there_or_takes_no_jobs() -> None:
     engine = engine_with(group("a", queue="nowhere"), group("b", queue="q"), Queue("below", 2, parent="q"))
     assert told(engine, 1, 5) == []
     assert sorted(told(engine, 11)) == [
-        ("QueueNotFound", "there is no queue 'nowhere'; create it, or use another"),
-        ("QueueNotLeaf", "queue 'q' has queues below it; use one of these"),
+        ("QueueNotFound", "queue 'nowhere' not found; create it or use another queue"),
+        ("QueueNotLeaf", "queue 'q' is a parent queue; use one of its leaf queues"),
     ]
     engine.apply(Changed(Queue("nowhere", 3)))
     engine.apply(Changed(pod(0, job="a")))
-    assert told(engine, 12) == [("Scheduled", "all its tasks have a place")]
+    assert told(engine, 12) == [("Scheduled", "all tasks are scheduled")]
 
 
 def test_what_is_gone_while_the_job_waits_for_its_turn_is_taken_back() -> None:
@@ -123,7 +123,7 @@ def test_what_is_gone_while_the_job_waits_for_its_turn_is_taken_back() -> None:
     engine.apply(Changed(pod(0, 4000, job="first")))
     told(engine, 12)
     engine.apply(Changed(pod(1)))
-    assert told(engine, 13) == [("NotEnoughResources", "no node has a place now for 2 tasks together (cpu 2)")]
+    assert told(engine, 13) == [("NotEnoughResources", "no node has enough idle capacity for 2 tasks together (cpu 2)")]
 
 
 def test_a_job_that_is_over_or_gone_is_not_told_of() -> None:
@@ -183,7 +183,7 @@ def test_a_job_that_must_wait_for_its_turn_is_told_that_nothing_else_is_in_its_w
     engine.apply(Changed(pod(0)))
     assert [reason for reason, _ in told(engine, 2, 12)] == ["NotEnoughResources", "NotEnoughTasks"]
     engine.apply(Changed(pod(1)))
-    assert told(engine, 13, 14) == [("Waiting", "what kept it from starting is gone; it starts when it is its turn")]
+    assert told(engine, 13, 14) == [("Waiting", "the obstacle is gone; the job waits for its turn")]
 
 
 def test_another_job_of_the_same_name_is_told_again() -> None:

@@ -195,6 +195,11 @@ def test_the_configuration_of_an_action_that_does_not_run_is_noted() -> None:
     assert config.notes == ("enqueue: its configuration has no effect, it is not among the actions",)
 
 
+def test_the_default_queue_is_read() -> None:
+    assert read("actions: allocate").default_queue == ""
+    assert read("actions: allocate\ndefaultQueue: default").default_queue == "default"
+
+
 # ---- files that are refused --------------------------------------------------------------------------
 
 
@@ -212,6 +217,8 @@ REFUSED = {
         2,
         'unknown key "tier", did you mean "tiers"?; the keys are',
     ),
+    "default queue empty": ("actions: allocate\ndefaultQueue:\n", 2, "defaultQueue is empty: name a queue, or remove"),
+    "default queue a list": ("actions: allocate\ndefaultQueue: [a]\n", 2, "defaultQueue must be text, not a list"),
     "ConfigMap": (
         "apiVersion: v1\nkind: ConfigMap\n",
         1,

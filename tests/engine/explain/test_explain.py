@@ -172,8 +172,8 @@ def test_what_is_not_let_in_has_its_numbers() -> None:
     answer = world.why(world.job("j", "a", 0, min_resources=(8000,), phase=JobPhase.PENDING))
     assert answer.cause == "not let in"
     assert answer.verdict == (
-        "ns/j is not enqueued yet: the cluster has no cpu left to promise, overbooked 1.2 times: "
-        "10 held, 0 promised and 8 asked for are more than 12"
+        "ns/j is not enqueued yet: the cluster cannot admit more cpu (overcommit-factor 1.2): "
+        "10 in use, 0 promised and 8 requested exceed 12"
     )
 
 
@@ -193,7 +193,7 @@ def test_pods_that_are_missing() -> None:
     world.node("n")
     world.queue("q")
     answer = world.why(world.job("j", "q", 1, min_member=3))
-    assert (answer.cause, answer.verdict) == ("pods", "ns/j waits: 1 of the 3 pods of its minimum exist")
+    assert (answer.cause, answer.verdict) == ("pods", "ns/j waits: 1 of 3 required pods (minMember) exist")
 
 
 def test_what_never_fits() -> None:
@@ -204,9 +204,9 @@ def test_what_never_fits() -> None:
     task = world.why(world.job("large", "q", 1, cpu=5))
     assert task.cause == "never"
     assert len(task.notes) == 1
-    assert task.verdict == "ns/large waits and can never start: 1 task would not fit any node even if it were empty"
+    assert task.verdict == "ns/large waits and can never start: 1 task would not fit any node, not even an empty one"
     assert [(out.reason, out.count) for out in task.places[0].out] == [
-        ("taint gpu:NoSchedule, which it does not tolerate", 1),
+        ("untolerated taint gpu:NoSchedule", 1),
         ("insufficient cpu", 1),
     ]
     gang = world.why(world.job("gang", "q", 5, min_member=5))
@@ -307,7 +307,7 @@ def test_nodes_are_grouped_by_what_is_wrong_with_them() -> None:
     assert [(out.count, out.reason) for out in places.out] == [
         (1, "not ready"),
         (1, "cordoned"),
-        (1, "taint dedicated=db:NoSchedule, which it does not tolerate"),
+        (1, "untolerated taint dedicated=db:NoSchedule"),
         (3, "insufficient cpu"),
     ]
     (lack,) = places.out[-1].lacks

@@ -54,7 +54,7 @@ def news(decisions: list[Decision], job: str = "ns/big") -> list[tuple[str, str]
 def test_it_begins_moves_and_ends_with_a_word_each() -> None:
     shell = small_and_big(nodes=2)
     # 4 of 16 cpu are lacking wherever it looks.
-    first = "room is kept for it on n0; 25.0% of the cluster is lacking there"
+    first = "capacity is reserved on n0; 25.0% of the cluster still has to become idle there"
     assert news(shell.cycle()) == [("HoldsRoom", first)]
     end_on(shell, "n0")
     assert news(shell.cycle()) == []  # less is lacking, but that is no news
@@ -62,13 +62,13 @@ def test_it_begins_moves_and_ends_with_a_word_each() -> None:
     # On n1 two come free at once: 2 of 16 cpu are lacking there, 3 on n0. It moves.
     end_on(shell, "n1")
     end_on(shell, "n1")
-    moved = "room is kept for it on n1; 12.5% of the cluster is lacking there"
+    moved = "capacity is reserved on n1; 12.5% of the cluster still has to become idle there"
     assert news(shell.cycle()) == [("HoldsRoom", moved)]
     end_on(shell, "n1")
     end_on(shell, "n1")
     decisions = shell.cycle()
     assert shell.running("ns/big") == 1
-    assert news(decisions) == [("HoldEnded", "no room is kept for it any more")]
+    assert news(decisions) == [("HoldEnded", "the reservation has ended")]
     end_on(shell, "n1")
     assert news(shell.cycle()) == []
 
@@ -189,4 +189,4 @@ def test_holds_stand_in_the_report(tmp_path: Path) -> None:
     assert hold == expected | {"progress": 5.0}
     told = [d for d in report["decisions"] if d["type"] == "condition" and d["reason"] == "HoldsRoom"]
     assert [(d["cycle"], d["job"]) for d in told] == [(4, "default/big")]
-    assert "room is kept" in pumice_command("run", "--trace", file).stdout
+    assert "capacity is reserved" in pumice_command("run", "--trace", file).stdout

@@ -15,6 +15,7 @@ from pumice.cli.cluster.command_objects import (
     wait_option,
     wait_until_gone,
 )
+from pumice.cli.cluster.current_user import current_user
 from pumice.cli.cluster.job_table import JobTable, phase_of
 from pumice.cli.cluster.name_arguments import jobs_by_name
 from pumice.cli.cluster.name_completion import queue_names
@@ -47,6 +48,9 @@ FINISHED_PHASES = ("Completed", "Failed", "Terminated", "Completing", "Terminati
         # Those in the queue dev or below it
         {me} -A -q dev
 
+        # Yours, in all namespaces
+        {me} -A --me
+
         # With user, priority, tasks and what each pod asks for
         {me} -o wide
 
@@ -56,10 +60,11 @@ FINISHED_PHASES = ("Completed", "Failed", "Terminated", "Completing", "Terminati
 )
 @click.option("-q", "--queue", default="", shell_complete=queue_names, help="List only jobs in this queue or below it.")
 @click.option("-l", "--selector", default="", metavar="LABELS", help="Label selector, for example a=b,c!=d.")
+@click.option("--me", is_flag=True, help="List only your own jobs.")
 @output_option
 @watch_option
 @on_cluster(namespaced=True, everywhere=True)
-def list_jobs(cluster: Cluster, queue: str, selector: str, output: str, watch: bool) -> None:
+def list_jobs(cluster: Cluster, queue: str, selector: str, me: bool, output: str, watch: bool) -> None:
     """List jobs with their phases and pod counts."""
     from pumice.kube.resources import QUEUES
 
@@ -71,12 +76,14 @@ def list_jobs(cluster: Cluster, queue: str, selector: str, output: str, watch: b
             raise click.ClickException(
                 not_found_message(QUEUES, queue, [str(each["metadata"]["name"]) for each in documents])
             )
-    view = JobTable(queues=queues, everywhere=cluster.all_namespaces, wide=output == "wide")
+    user = current_user(cluster.client) if me else ""
+    view = JobTable(queues=queues, user=user, everywhere=cluster.all_namespaces, wide=output == "wide")
     query = {"labelSelector": selector} if selector else None
     shown = print_objects(cluster.client, view.resource.path(cluster.scope), query, view, output, watch=watch)
     if not shown and output in ("table", "wide"):
         place = f"in namespace {cluster.scope}; -A looks in all" if cluster.scope else "in any namespace"
-        echo(f"no jobs {f'of queue {queue} ' if queue else ''}{place}", err=True)
+        of = (f"of queue {queue} " if queue else "") + (f"of user {user} " if user else "")
+        echo(f"no jobs {of}{place}", err=True)
 
 
 @click.command(

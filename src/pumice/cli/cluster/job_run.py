@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 DEFAULT_IMAGE = "busybox"
 DEFAULT_REQUESTS = "cpu=1,memory=100Mi"
 TASK_NAME = "main"
+GPU = "nvidia.com/gpu"
+SECOND = 1_000_000
 RUN_SECONDS = "pumice.dev/run-seconds"
 FAIL_CODE = "pumice.dev/fail"
 ROUTING_REASON = "pumice.dev/routed"
@@ -50,12 +52,25 @@ def parse_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str
     return found
 
 
+def parse_seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    """A duration in whole seconds, rounded up."""
+    from pumice.model.duration import DurationError, microseconds_of
+
+    try:
+        return None if text is None else -(-microseconds_of(text) // SECOND)
+    except DurationError as error:
+        raise click.BadParameter(str(error).partition(": ")[2], ctx, param) from None
+
+
 @click.command(
     "run",
     cls=RunCommand,
     examples="""
         # Four pods with a gpu each in the queue research; they start together
         {me} train -q research -r 4 -m 4 -R cpu=2,nvidia.com/gpu=1 --image pytorch -- python train.py
+
+        # A pod with two gpus on a labelled node, for an hour at most
+        {me} tune --gpus 2 --time 1h --node-selector gpu=a100 --image pytorch -- python tune.py
 
         # On simulated nodes: pods that run for half a minute
         {me} sleep -r 10 --run-seconds 30
@@ -72,7 +87,8 @@ def parse_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str
     "--queue",
     default="",
     shell_complete=queue_names,
-    help="Leaf queue; for a parent queue, or without this option, the least used leaf is chosen.",
+    help="Leaf queue, or a parent queue for the least used leaf below it. [default: that of the namespace, else that "
+    "of the scheduler's configuration, else the least used leaf]",
 )
 @click.option("-r", "--replicas", type=click.IntRange(min=1), default=1, show_default=True, help="Number of pods.")
 @click.option(
@@ -93,6 +109,21 @@ def parse_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str
     show_default=True,
     callback=parse_quantities,
     help="Resource requests of each pod.",
+)
+@click.option("--gpus", type=click.IntRange(min=1), metavar="N", help=f"GPUs of each pod; same as -R {GPU}=N.")
+@click.option(
+    "--time",
+    "seconds",
+    metavar="DURATION",
+    callback=parse_seconds,
+    help="Time limit of each pod, for example 90s or 1h30m; it fails when it runs longer. Simulated nodes ignore it.",
+)
+@click.option(
+    "--node-selector",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=parse_pairs,
+    help="Label that the nodes must have; may be repeated.",
 )
 @click.option("-L", "--limits", metavar="RESOURCES", callback=parse_quantities, help="Resource limits of each pod.")
 @click.option(
@@ -179,19 +210,31 @@ def job_manifest(name: str, *, command: Sequence[str] = (), **given: Any) -> Doc
     """The Job that the options describe. Fields without an option are left to the defaults of the cluster."""
     from pumice.kube.resources import JOBS
 
-    limits = {resource: amount for resource, amount in given["requests"].items() if "/" in resource} | given["limits"]
+    requests = given["requests"]
+    if given["gpus"] is not None:
+        if GPU in requests:
+            raise click.UsageError(f"--gpus cannot be combined with {GPU} in --requests")
+        requests = {**requests, GPU: str(given["gpus"])}
+    limits = {resource: amount for resource, amount in requests.items() if "/" in resource} | given["limits"]
     container: dict[str, Any] = {
         "name": TASK_NAME,
         "image": given["image"],
         "command": list(command),
         "env": [{"name": key, "value": value} for key, value in given["env"].items()],
         # Of devices and the like a limit is required, and must equal the request.
-        "resources": _without_empty({"requests": given["requests"], "limits": limits}),
+        "resources": _without_empty({"requests": requests, "limits": limits}),
     }
     annotations = {RUN_SECONDS: _number_text(given["run_seconds"]), FAIL_CODE: _number_text(given["fail"])}
     pod = {
         "metadata": _without_empty({"labels": given["label"], "annotations": _without_empty(annotations)}),
-        "spec": {"restartPolicy": "Never", "containers": [_without_empty(container)]},
+        "spec": _without_empty(
+            {
+                "restartPolicy": "Never",
+                "activeDeadlineSeconds": given["seconds"],
+                "nodeSelector": given["node_selector"],
+                "containers": [_without_empty(container)],
+            }
+        ),
     }
     about = {
         "name": name,

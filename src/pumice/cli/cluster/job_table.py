@@ -20,19 +20,21 @@ POD_PHASES = ("pending", "running", "succeeded", "failed", "unknown")
 
 
 class JobTable:
-    """Jobs: those of some queues, or of some names, or all."""
+    """Jobs: those of some queues, of a user, or of some names, or all."""
 
     def __init__(
         self,
         names: Sequence[str] = (),
         *,
         queues: Iterable[str] | None = None,
+        user: str = "",
         everywhere: bool = False,
         wide: bool = False,
     ) -> None:
         self.existing_names: list[str] = []  # the names of all jobs in the last list
         self._names = names
         self._queues = None if queues is None else frozenset(queues)
+        self._user = user
         self._everywhere = everywhere
         self._wide = wide
         first = [Column("Namespace")] if everywhere else []
@@ -63,6 +65,8 @@ class JobTable:
         self.existing_names = [str(document["metadata"]["name"]) for document in found.values()]
         if self._queues is not None:
             found = {key: document for key, document in found.items() if queue_of(document) in self._queues}
+        if self._user:
+            found = {key: document for key, document in found.items() if user_of(document) == self._user}
         order = {name: i for i, name in enumerate(self._names)}
         if order:
             found = {key: document for key, document in found.items() if document["metadata"]["name"] in order}
@@ -93,7 +97,7 @@ def _wide_cells(job: Document) -> list[str]:
     spec = job.get("spec") or {}
     tasks = tasks_of(spec)
     return [
-        str((job["metadata"].get("annotations") or {}).get(USER_ANNOTATION) or "-"),
+        user_of(job) or "-",
         str(spec.get("priorityClassName") or "-"),
         ",".join(f"{task.get('name') or '?'}={count_text(task.get('replicas'))}" for task in tasks) or "-",
         " ".join(dict.fromkeys(format_quantities(requests_of(task)) for task in tasks)) or "-",
@@ -114,6 +118,11 @@ def phase_of(job: Document) -> str:
     if job["metadata"].get("deletionTimestamp"):
         return "Deleting"
     return str(((job.get("status") or {}).get("state") or {}).get("phase") or "Pending")
+
+
+def user_of(job: Document) -> str:
+    """The user who submitted it, as admission wrote it down."""
+    return str((job["metadata"].get("annotations") or {}).get(USER_ANNOTATION) or "")
 
 
 def queue_of(job: Document) -> str:

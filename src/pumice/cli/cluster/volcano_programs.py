@@ -9,23 +9,24 @@ import click
 from pumice import __version__
 from pumice.cli.cluster import job_commands, job_run, job_view, queue_create, queue_delete, queue_get, queue_operate
 from pumice.cli.cluster.cluster_command import CONTEXT_SETTINGS, cluster_options, namespace_option
+from pumice.cli.command_group import SuggestingGroup
 from pumice.cli.entry_point import run_program
 
 
-@click.group(context_settings=CONTEXT_SETTINGS)
+@click.group(cls=SuggestingGroup, context_settings=CONTEXT_SETTINGS)
 @cluster_options
 def queue(**_: Any) -> None:
     """Show, create, change and delete the queues of a cluster."""
 
 
-@click.group(context_settings=CONTEXT_SETTINGS)
+@click.group(cls=SuggestingGroup, context_settings=CONTEXT_SETTINGS)
 @cluster_options
 @namespace_option
 def job(**_: Any) -> None:
     """Submit, show, suspend, resume and cancel jobs."""
 
 
-@click.group(context_settings=CONTEXT_SETTINGS)
+@click.group(cls=SuggestingGroup, context_settings=CONTEXT_SETTINGS)
 @cluster_options
 @namespace_option
 @click.version_option(__version__, prog_name="vcctl", message="%(prog)s (Pumice) %(version)s")

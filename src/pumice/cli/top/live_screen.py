@@ -22,7 +22,8 @@ from rich.live import Live
 from rich.text import Text
 
 from pumice.cli.cluster.cluster_command import Cluster, error_message
-from pumice.cli.top.queue_usage import ClusterUsage, cluster_usage
+from pumice.cli.terminal import echo
+from pumice.cli.top.queue_usage import NO_QUEUES, ClusterUsage, cluster_usage
 from pumice.cli.top.usage_table import bar_legend, cluster_summary, usage_lines
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
@@ -79,6 +80,11 @@ class WatchedCollection:
         except ApiError as error:
             self.failed = error
             self._changed.set()
+
+    @property
+    def denied(self) -> bool:
+        """Whether the user may not list the objects."""
+        return self.failed is not None and self.failed.forbidden
 
     @property
     def objects(self) -> list[dict[str, object]]:
@@ -139,8 +145,11 @@ def run_screen(cluster: Cluster, *, wide: bool, namespaces: bool = True) -> int:
             _draw_until_quit(screen, console, live, pressed, queues, nodes, changed)
     except KeyboardInterrupt:
         pass
+    if queues.denied:
+        echo(NO_QUEUES, err=True)
+        return 0
     for followed in (queues, nodes):
-        if followed.failed is not None:
+        if followed.failed is not None and not (followed is nodes and followed.denied):
             raise click.ClickException(error_message(followed.failed))
     return 0
 
@@ -158,7 +167,7 @@ def _draw_until_quit(
     for key in pressed:
         size = (console.size.width, console.size.height)
         second = int(time.time())
-        if key == "quit" or queues.failed is not None or nodes.failed is not None:
+        if key == "quit" or queues.failed is not None or (nodes.failed is not None and not nodes.denied):
             return
         if key:
             screen.handle_key(key, screen.row_count, size[1])
@@ -168,7 +177,10 @@ def _draw_until_quit(
         seen, drawn = (size, second), time.monotonic()
         now = datetime.now().astimezone().strftime("%H:%M:%S")
         lines = screen.lines(
-            cluster_usage(queues.objects, nodes.objects), *size, now, queues.connection_error or nodes.connection_error
+            cluster_usage(queues.objects, None if nodes.denied else nodes.objects),
+            *size,
+            now,
+            queues.connection_error or nodes.connection_error,
         )
         text = Text.from_ansi("\n".join(lines))
         text.no_wrap, text.overflow = True, "crop"

@@ -1,7 +1,8 @@
 """Usage, entitlement and limit of all queues, as shares of the cluster.
 
 All figures come from the status of queues, which the scheduler writes, and from the nodes. Shares are dominant shares.
-The namespaces that have jobs in a queue follow the queue.
+The namespaces that have jobs in a queue follow the queue. A user who may not list nodes sees the shares in the status,
+which says what a queue uses but not what part of the cluster it is entitled to.
 """
 
 from __future__ import annotations
@@ -51,9 +52,15 @@ class ClusterUsage:
     rows: list[UsageRow]
     registry: Registry
     capacity: Sequence[int]
-    nodes: int
+    nodes: int | None
+    """None: the user may not list nodes."""
     ready_nodes: int
     notes: list[str]
+
+    @property
+    def queues_known(self) -> bool:
+        """Whether the user may list queues."""
+        return NO_QUEUES not in self.notes
 
     def without_namespaces(self) -> ClusterUsage:
         """The queues alone."""
@@ -69,21 +76,42 @@ class ClusterUsage:
         ]
 
 
-def cluster_usage(queues: Iterable[Document], nodes: Iterable[Document]) -> ClusterUsage:
-    """The usage of the cluster."""
-    registry, nodes = Registry(), list(nodes)
-    working = [node for node in nodes if _is_schedulable(node)]
+NO_NODES = "you may not list nodes; USED is the share that the scheduler wrote, and ENTITLED is unknown"
+NO_QUEUES = "you may not list queues; ask an administrator for the ClusterRole pumice-queue-viewer"
+
+
+def cluster_usage(queues: Iterable[Document] | None, nodes: Iterable[Document] | None) -> ClusterUsage:
+    """The usage of the cluster. None: the user may not list these objects."""
+    registry = Registry()
+    known = None if nodes is None else list(nodes)
+    working = [node for node in known or () if _is_schedulable(node)]
     offers = [_vector(registry, _nested_field(node, "status", "allocatable")) for node in working]
     capacity = [sum(vector[j] for vector in offers if j < len(vector)) for j in range(len(registry))]
-    found = queue_tree(queues)
+    found = queue_tree(queues or ())
     limits: dict[tuple[str, ...], float] = {}
     rows: list[UsageRow] = []
     for line in (*found.nodes, *found.unplaced):
         row = _queue_row(line, registry, capacity, limits)
-        rows += [row, *_namespace_rows(row, line.figures, registry, capacity)]
-    if not any(row.entitled for row in rows):  # the policy has no targets, or nothing is requested
+        namespaces = list(_namespace_rows(row, line.figures, registry, capacity))
+        if known is None:
+            row = _by_status(row, line.figures)
+            namespaces = [
+                _by_status(one, entry) for one, entry in zip(namespaces, _listed_namespaces(line.figures), strict=True)
+            ]
+        rows += [row, *namespaces]
+    if known is not None and not any(
+        row.entitled for row in rows
+    ):  # the policy has no targets, or nothing is requested
         rows = [replace(row, entitled=None, entitled_to={}) for row in rows]
-    return ClusterUsage(rows, registry, capacity, len(nodes), len(working), found.notes)
+    denied = [NO_QUEUES] if queues is None else [NO_NODES] if known is None else []
+    count = None if known is None else len(known)
+    return ClusterUsage(rows, registry, capacity, count, len(working), [*denied, *found.notes])
+
+
+def _by_status(row: UsageRow, figures: Document) -> UsageRow:
+    """A row with the share that the scheduler wrote, where the size of the cluster is unknown."""
+    share = figures.get("share")
+    return replace(row, used=float(share) if isinstance(share, int | float) else None, entitled=None, limit=None)
 
 
 def _queue_row(
@@ -118,24 +146,27 @@ def _queue_row(
 
 def _namespace_rows(queue: UsageRow, figures: Document, registry: Registry, capacity: list[int]) -> Iterator[UsageRow]:
     """The namespaces of a queue, as the scheduler lists them in its status."""
+    for entry in _listed_namespaces(figures):
+        weight = entry.get("weight")
+        yield UsageRow(
+            f"ns/{entry.get('name')}",
+            queue.path,
+            queue.depth + 1,
+            f"{weight:g}" if isinstance(weight, int | float) else "-",
+            "",
+            dominant_share(_vector(registry, entry.get("allocated")), capacity),
+            dominant_share(_vector(registry, entry.get("entitled")), capacity),
+            None,
+            {phase: int(entry.get(phase) or 0) for phase in COUNTED_PHASES},
+            _amounts(registry, entry.get("allocated")),
+            _amounts(registry, entry.get("entitled")),
+            namespace=True,
+        )
+
+
+def _listed_namespaces(figures: Document) -> list[Document]:
     listed = figures.get("namespaces")
-    for entry in listed if isinstance(listed, list) else ():
-        if isinstance(entry, dict):
-            weight = entry.get("weight")
-            yield UsageRow(
-                f"ns/{entry.get('name')}",
-                queue.path,
-                queue.depth + 1,
-                f"{weight:g}" if isinstance(weight, int | float) else "-",
-                "",
-                dominant_share(_vector(registry, entry.get("allocated")), capacity),
-                dominant_share(_vector(registry, entry.get("entitled")), capacity),
-                None,
-                {phase: int(entry.get(phase) or 0) for phase in COUNTED_PHASES},
-                _amounts(registry, entry.get("allocated")),
-                _amounts(registry, entry.get("entitled")),
-                namespace=True,
-            )
+    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
 
 def _limit(registry: Registry, capability: Amounts, allocated: Sequence[int], capacity: Sequence[int]) -> float:

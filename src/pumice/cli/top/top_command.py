@@ -44,7 +44,8 @@ def top(cluster: Cluster, once: bool, output: str, namespaces: bool) -> int:
     """Show usage, entitlement and limit of all queues.
 
     The width of a bar is the whole cluster; it shows the share of a queue by its dominant resource. RUN, INQ and PEND
-    count podgroups. A line ns/NAME is a namespace with jobs in the queue above it.
+    count podgroups. A line ns/NAME is a namespace with jobs in the queue above it. Without the right to list nodes, the
+    command shows what the scheduler wrote into the status of queues.
     """
     wide = output == "wide"
     if output in ("json", "yaml"):
@@ -62,10 +63,12 @@ def top(cluster: Cluster, once: bool, output: str, namespaces: bool) -> int:
 
 
 def _read_usage(cluster: Cluster) -> ClusterUsage:
+    from pumice.cli.cluster.denied_lists import list_if_allowed
     from pumice.cli.top.queue_usage import cluster_usage
     from pumice.kube.resources import NODES, QUEUES
 
-    return cluster_usage(cluster.client.list(QUEUES.path()).items, cluster.client.list(NODES.path()).items)
+    queues, nodes = (list_if_allowed(cluster.client, resource.path()) for resource in (QUEUES, NODES))
+    return cluster_usage(queues, nodes)
 
 
 def _print_once(board: ClusterUsage, wide: bool) -> None:
@@ -75,9 +78,10 @@ def _print_once(board: ClusterUsage, wide: bool) -> None:
 
     terminal = sys.stdout.isatty()
     columns = shutil.get_terminal_size().columns if terminal else PLAIN_COLUMNS
-    echo(cluster_summary(board))
-    for line in usage_lines(board, columns, wide=wide, cut=terminal):
-        echo(line)
-    echo(bar_legend())
+    if board.queues_known:
+        echo(cluster_summary(board))
+        for line in usage_lines(board, columns, wide=wide, cut=terminal):
+            echo(line)
+        echo(bar_legend())
     for note in board.notes:
         echo(f"{click.style('note:', fg='yellow')} {note}", err=True)

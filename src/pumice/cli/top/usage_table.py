@@ -49,7 +49,9 @@ def usage_lines(board: ClusterUsage, columns: int, *, wide: bool = False, cut: b
 def cluster_summary(board: ClusterUsage) -> str:
     """The cluster in a line."""
     nodes = f"{board.nodes} node{'' if board.nodes == 1 else 's'}"
-    if board.ready_nodes != board.nodes:
+    if board.nodes is None:
+        nodes = "nodes unknown"
+    elif board.ready_nodes != board.nodes:
         nodes = f"{board.ready_nodes} of {nodes} ready"
     root = next((row for row in board.rows if row.depth == 0), None)
     parts = [nodes]
@@ -58,7 +60,8 @@ def cluster_summary(board: ClusterUsage) -> str:
         offered = board.capacity[j] if j < len(board.capacity) else 0
         used = root.allocated.get(name, 0) if root is not None else 0
         part = f" ({used / offered:.0%})" if offered else ""
-        parts.append(f"{name} {short_quantity(board, name, used)} of {short_quantity(board, name, offered)}{part}")
+        whole = "used" if board.nodes is None else f"of {short_quantity(board, name, offered)}{part}"
+        parts.append(f"{name} {short_quantity(board, name, used)} {whole}")
     return "  ".join(parts)
 
 

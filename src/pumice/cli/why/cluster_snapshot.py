@@ -2,6 +2,8 @@
 
 State that a scheduler keeps in memory (the last turn of a queue, waiting times) is missing, except for what it writes
 into objects: the condition of a PodGroup says since when it is unschedulable.
+
+A user with rights in one namespace sees the objects there; what is missing then is in ``denied``.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from urllib.parse import quote
 
 from kubebase.field_error import FieldError
 from kubebase.resource_vector import Registry
+from pumice.cli.cluster.denied_lists import list_if_allowed
 from pumice.cli.why.job_precheck import creation_refusal, ended_message, missing_pods_message, phase_of
 from pumice.cli.why.scheduler_policy import published_scheduler
 from pumice.config.plugin_loader import plugin_factories
@@ -52,6 +55,9 @@ WATCHED_RESOURCES: tuple[Resource[Any], ...] = (
 )
 """The resources that the scheduler watches."""
 
+NEEDED_RESOURCES: tuple[Resource[Any], ...] = (NODES, QUEUES, POD_GROUPS, PODS)
+"""The resources without which the scheduler's decision cannot be repeated."""
+
 BATCH_JOBS = "/apis/batch/v1"
 CONTROLLERS_HINT = "PodGroups are created by pumice controllers: is it running?"
 
@@ -73,12 +79,47 @@ class JobLookup:
 class ClusterSnapshot:
     """All objects that a scheduler would know."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, namespace: str = "") -> None:
         self._client = client
-        self.documents = {resource.name: _list_resource(client, resource) for resource in WATCHED_RESOURCES}
+        self.denied: list[Resource[Any]] = []
+        """Resources that the user may not list in the whole cluster."""
+        self.documents = {resource.name: self._list(resource, namespace) for resource in WATCHED_RESOURCES}
         self.scheduler = published_scheduler(self.documents[QUEUES.name])  # as the scheduler publishes it
         self._scheduler_names = frozenset(map(str, self.scheduler.get("names") or SCHEDULERS))  # of its pods
         self.unreadable: list[str] = []
+
+    def _list(self, resource: Resource[Any], namespace: str) -> list[Document]:
+        """All objects of a resource, else those of the namespace, else none."""
+        try:
+            found = list_if_allowed(self._client, resource.path())
+            if found is None:
+                self.denied.append(resource)
+                found = list_if_allowed(self._client, resource.path(namespace)) if _has_own(resource, namespace) else []
+            return found or []
+        except ApiError as error:
+            if error.not_found:  # a cluster without the CRDs has no such objects
+                return []
+            raise
+
+    @property
+    def can_explain(self) -> bool:
+        """Whether an engine can repeat the scheduler's decision: it needs all queues, nodes and jobs."""
+        return not any(resource in self.denied for resource in NEEDED_RESOURCES)
+
+    def denied_notes(self, namespace: str) -> list[str]:
+        """A line about the objects that are missing, and what that means; none if all could be read."""
+        missing = [one for one in self.denied if self.can_explain or one in NEEDED_RESOURCES]
+        if not missing:
+            return []
+        everywhere = ", ".join(one.plural for one in missing if not _has_own(one, namespace))
+        outside = ", ".join(one.plural for one in missing if _has_own(one, namespace))
+        outside = f"outside namespace {namespace} {outside}" if outside else ""
+        effect = (
+            "the answer disregards them"
+            if self.can_explain
+            else "the answer is what the scheduler wrote into objects that you may read"
+        )
+        return [f"you may not list {' and '.join(filter(None, (everywhere, outside)))}; {effect}"]
 
     def engine(self, config: SchedulerConfig, now: int) -> Engine:
         """An engine that knows the objects, and what is written down of what the scheduler remembers."""
@@ -106,7 +147,7 @@ class ClusterSnapshot:
         for group in self.documents[POD_GROUPS.name]:
             for condition in (group.get("status") or {}).get("conditions") or ():
                 if condition.get("type") == "Unschedulable" and (
-                    time := _timestamp(condition.get("lastTransitionTime"))
+                    time := timestamp(condition.get("lastTransitionTime"))
                 ):
                     patience = engine.order.patience if condition.get("reason") == "HoldsRoom" else 0
                     since[key_of(group)] = min(time, now) - max(patience, 0)
@@ -137,24 +178,25 @@ class ClusterSnapshot:
             return found
         raise NoSuchJobError(self._not_found_message(name, namespace, wanted))
 
-    def _in_namespace(self, resource: Resource[Any], namespace: str) -> Iterator[Document]:
+    def in_namespace(self, resource: Resource[Any], namespace: str) -> Iterator[Document]:
+        """The objects of a resource in a namespace."""
         for document in self.documents[resource.name]:
             if document["metadata"].get("namespace") == namespace:
                 yield document
 
     def _has_podgroup(self, namespace: str, name: str) -> bool:
-        return any(group["metadata"]["name"] == name for group in self._in_namespace(POD_GROUPS, namespace))
+        return any(group["metadata"]["name"] == name for group in self.in_namespace(POD_GROUPS, namespace))
 
     def _find_by_owner(self, namespace: str, name: str, kind: str) -> JobLookup | None:
         """The PodGroup of objects with this owner, also through the ReplicaSet of a Deployment."""
         for resource in (POD_GROUPS, PODS):
-            for document in self._in_namespace(resource, namespace):
+            for document in self.in_namespace(resource, namespace):
                 template = (document["metadata"].get("labels") or {}).get("pod-template-hash")
                 for owner in _owners(document):
                     own = owner["name"] == name and kind in ("", owner["kind"].lower())
                     deployed = kind in ("", "deployment") and template and owner["name"] == f"{name}-{template}"
                     if own or deployed:
-                        group = document["metadata"]["name"] if resource is POD_GROUPS else _group_name(document)
+                        group = document["metadata"]["name"] if resource is POD_GROUPS else pod_group_of(document)
                         if group:
                             return JobLookup(f"{namespace}/{group}", requested_name=f"{namespace}/{name}")
         return None
@@ -167,9 +209,9 @@ class ClusterSnapshot:
         if (said := ended_message(job)) is not None:
             return JobLookup("", *said)
         uid = job["metadata"]["uid"]  # a Job of Kubernetes may have the same name
-        group = next((group for group in self._in_namespace(POD_GROUPS, namespace) if uid in _owner_uids(group)), None)
+        group = next((group for group in self.in_namespace(POD_GROUPS, namespace) if uid in _owner_uids(group)), None)
         if group is not None:
-            there = sum(uid in _owner_uids(pod) for pod in self._in_namespace(PODS, namespace))
+            there = sum(uid in _owner_uids(pod) for pod in self.in_namespace(PODS, namespace))
             return JobLookup(key_of(group), "", missing_pods_message(self._client, job, there), f"{namespace}/{name}")
         words = f"waits: it has no PodGroup yet; its phase is {phase_of(job) or 'Pending'}."
         return JobLookup("", f"vcjob {namespace}/{name} {words}", self._missing_group_notes(job))
@@ -187,7 +229,7 @@ class ClusterSnapshot:
         suspended = bool((job.get("spec") or {}).get("suspend"))
         words = "waits: it has no PodGroup yet." + (" It is suspended." if suspended else "")
         uid = job["metadata"]["uid"]
-        pod = next((pod for pod in self._in_namespace(PODS, namespace) if uid in _owner_uids(pod)), None)
+        pod = next((pod for pod in self.in_namespace(PODS, namespace) if uid in _owner_uids(pod)), None)
         notes = [CONTROLLERS_HINT] if pod is None else self._missing_group_notes(pod)
         return JobLookup("", f"Job {namespace}/{name} {words}", [] if suspended else notes)
 
@@ -195,12 +237,12 @@ class ClusterSnapshot:
         try:
             return self._client.get(path)
         except ApiError as error:
-            if not error.not_found:
+            if not (error.not_found or error.forbidden):
                 raise
             return None
 
     def _find_pod(self, namespace: str, name: str) -> JobLookup | None:
-        pod = next((pod for pod in self._in_namespace(PODS, namespace) if pod["metadata"]["name"] == name), None)
+        pod = next((pod for pod in self.in_namespace(PODS, namespace) if pod["metadata"]["name"] == name), None)
         if pod is None:
             return None
         scheduler = pod["spec"].get("schedulerName") or ""
@@ -209,7 +251,7 @@ class ClusterSnapshot:
             return JobLookup(
                 "", f"pod {namespace}/{name} is not scheduled by Pumice: its schedulerName is {scheduler}, not {ours}"
             )
-        group = _group_name(pod)
+        group = pod_group_of(pod)
         if not group:
             words = "waits: it has no PodGroup, so the scheduler ignores it"
             return JobLookup("", f"pod {namespace}/{name} {words}", self._missing_group_notes(pod))
@@ -222,9 +264,9 @@ class ClusterSnapshot:
         known = {
             document["metadata"]["name"]
             for kind in (POD_GROUPS, PODS)
-            for document in self._in_namespace(kind, namespace)
+            for document in self.in_namespace(kind, namespace)
         }
-        known |= {o["name"] for group in self._in_namespace(POD_GROUPS, namespace) for o in _owners(group)}
+        known |= {o["name"] for group in self.in_namespace(POD_GROUPS, namespace) for o in _owners(group)}
         close = get_close_matches(name, sorted(known), 1)
         elsewhere = sorted(
             {
@@ -241,7 +283,7 @@ class ClusterSnapshot:
     def exhausted_quotas(self, namespace: str) -> list[str]:
         """The quotas of a namespace that are used up, and of what: pods that exceed one are not created."""
         found = []
-        for quota in self._in_namespace(RESOURCE_QUOTAS, namespace):
+        for quota in self.in_namespace(RESOURCE_QUOTAS, namespace):
             status = quota.get("status") or {}
             hard, used = status.get("hard") or {}, status.get("used") or {}
             full = [
@@ -275,13 +317,9 @@ def key_of(document: Document) -> str:
     return "/".join(filter(None, (about.get("namespace"), about.get("name"))))
 
 
-def _list_resource(client: Client, resource: Resource[Any]) -> list[Document]:
-    try:
-        return client.list(resource.path()).items
-    except ApiError as error:
-        if error.not_found:  # a cluster without the CRDs has no such objects
-            return []
-        raise
+def _has_own(resource: Resource[Any], namespace: str) -> bool:
+    """Whether a namespace has objects of a resource."""
+    return bool(resource.namespaced and namespace)
 
 
 def _owners(document: Document) -> list[Document]:
@@ -292,7 +330,8 @@ def _owner_uids(document: Document) -> list[str]:
     return [str(owner.get("uid") or "") for owner in _owners(document)]
 
 
-def _group_name(pod: Document) -> str:
+def pod_group_of(pod: Document) -> str:
+    """The name of the PodGroup of a pod; empty: none."""
     return str((pod["metadata"].get("annotations") or {}).get(GROUP_NAME) or "")
 
 
@@ -300,7 +339,8 @@ def _batch_job_path(namespace: str, name: str) -> str:
     return f"/namespaces/{quote(namespace, safe='')}/jobs/{quote(name, safe='')}"
 
 
-def _timestamp(text: object) -> int:
+def timestamp(text: object) -> int:
+    """The time in a field, in microseconds; 0 if there is none."""
     try:
         return microseconds(datetime.fromisoformat(str(text)))
     except (ValueError, TypeError):

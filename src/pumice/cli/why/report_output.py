@@ -183,12 +183,13 @@ def _time_section(answer: WaitReport) -> Iterator[str]:
         if outlook.takes_at <= now and outlook.starts_at is None:
             yield "nobody is there who could make way for it now"
     if outlook.patience_at is not None and outlook.holds_at is None:
-        yield f"room is kept for it {_since_or_in(outlook.patience_at, now)}, if nobody else comes first"
+        yield f"capacity is reserved for it {_since_or_in(outlook.patience_at, now)}, unless another job comes first"
     if outlook.holds_at is not None and outlook.hold_ends is not None and outlook.holds_at <= now:
-        yield f"room is kept for it on {listed(outlook.holds_on)}, at least {seconds(outlook.hold_ends - now)} more"
+        left = seconds(outlook.hold_ends - now)
+        yield f"capacity is reserved for it on {listed(outlook.holds_on)}, for at least {left} more"
     others = [job for job in outlook.kept_for if job != answer.job]
     if others:
-        yield f"room is kept for {listed(others)}"
+        yield f"capacity is reserved for {listed(others)}"
     starting = [job for job in outlook.first if job != answer.job]
     if starting:
         yield (

@@ -65,7 +65,8 @@ def why(cluster: Cluster, job: str, config: Path | None, files: tuple[str, ...],
     Shows which jobs are served first at each level of the queue tree, which limits and nodes prevent a start, what
     changes with time, and what the job needs to start. The explanation follows the configuration that the running
     scheduler publishes in the status of queue root; without it, it uses the default configuration and says so. The
-    command changes nothing.
+    command changes nothing. A user who may not list nodes, queues and the jobs of all namespaces gets the reason that
+    the scheduler wrote into the PodGroup and its Events, and a note.
 
     \b
     Exit status: 0 explained, 1 job not found, 2 invalid usage or input.
@@ -114,34 +115,45 @@ def _explain_in_cluster(job: str, cluster: Cluster, config: Path | None) -> Wait
     from pumice.cli.why.scheduler_policy import policy_in_force, read_config_file
 
     chosen = read_config_file(config)
-    snapshot = ClusterSnapshot(cluster.client)
+    snapshot = ClusterSnapshot(cluster.client, cluster.namespace)
     try:
         found = snapshot.find(job, cluster.namespace)
     except NoSuchJobError as error:
-        print_error(str(error))
+        print_error("; ".join([str(error), *snapshot.denied_notes(cluster.namespace)]))
         return None
-    return _explain_found(snapshot, found, policy_in_force(snapshot.scheduler, chosen))
+    answer = _explain_found(snapshot, found, policy_in_force(snapshot.scheduler, chosen), cluster)
+    answer.notes += snapshot.denied_notes(cluster.namespace)
+    return answer
 
 
-def _explain_found(snapshot: ClusterSnapshot, found: JobLookup, rules: SchedulerPolicy) -> WaitReport:
+def _explain_found(snapshot: ClusterSnapshot, found: JobLookup, rules: SchedulerPolicy, cluster: Cluster) -> WaitReport:
     import time
 
+    from pumice.cli.why.status_report import status_report
     from pumice.engine.explain import WaitReport, explain
 
     now = int(time.time() * SECOND)
     if not found.key:
         return WaitReport("", "no group", verdict=found.verdict, now=now, needs=list(found.notes))
-    answer = explain(snapshot.engine(rules.config, now), found.key, now)
-    assert answer is not None, f"{found.key} is among the objects"
+    if not snapshot.can_explain:
+        return _named(status_report(snapshot, cluster.client, found.key, now), found)
+    explained = explain(snapshot.engine(rules.config, now), found.key, now)
+    assert explained is not None, f"{found.key} is among the objects"
+    answer = _named(explained, found)
     answer.rules = rules.origin
-    answer.notes += found.notes
-    if found.requested_name:
-        answer.called = found.requested_name
-        answer.verdict = answer.verdict.replace(found.key, found.requested_name, 1)
     if answer.cause == "pods":
         answer.notes += snapshot.exhausted_quotas(found.key.partition("/")[0])
     if answer.cause == "next" and now - max(answer.created, answer.last_start) > 30 * SECOND:
         answer.notes.append("nothing has prevented a start for a while: is a scheduler running?")
     answer.notes += [f"ignored, because it cannot be decoded: {what}" for what in snapshot.unreadable]
     answer.notes += rules.notes
+    return answer
+
+
+def _named(answer: WaitReport, found: JobLookup) -> WaitReport:
+    """The report under the name of the request, with what the lookup found."""
+    answer.notes += found.notes
+    if found.requested_name:
+        answer.called = found.requested_name
+        answer.verdict = answer.verdict.replace(found.key, found.requested_name, 1)
     return answer

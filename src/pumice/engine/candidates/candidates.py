@@ -230,7 +230,7 @@ class Candidates:
             ask[j] = amount
         what = ", ".join(f"{name} {amount}" for name, amount in self.state.registry.format(tuple(ask)).items())
         who = "one task" if unit.size == 1 else f"{unit.size} tasks together"
-        unit.reason = f"no node has a place now for {who} ({what})"
+        unit.reason = f"no node has enough idle capacity for {who} ({what})"
         return unit.reason
 
     # --- capacity changes -----------------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ class OversizedJob:
         assert self.queue.ceiling is not None
         j = self.resource
         amount, most = (f"{registry.names[j]} {registry.format_amount(j, n)}" for n in (self.amount, self._most))
-        what = f"its first {self.tasks} tasks ask for {amount} together" if self.tasks > 1 else f"it asks for {amount}"
-        return f"it can never start: {what}, and queue {self.queue.name} may hold {most} at most"
+        what = f"its first {self.tasks} tasks request {amount} together" if self.tasks > 1 else f"it requests {amount}"
+        return f"the job can never start: {what}, but queue {self.queue.name} may hold at most {most}"
 
     @property
     def _most(self) -> int:

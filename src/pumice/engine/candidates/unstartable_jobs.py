@@ -101,7 +101,7 @@ class UnstartableJobs:
         leaf = context.tree.jobs.get(key)
         waits = leaf is not None and leaf.unit is not None and not leaf.job.running
         if waits and leaf not in context.candidates.blocked_jobs:
-            message = "what kept it from starting is gone; it starts when it is its turn"
+            message = "the obstacle is gone; the job waits for its turn"
             context.decided.conditions[key] = message
             context.decided.condition(key, "Unschedulable", "Waiting", message)
 
@@ -142,9 +142,9 @@ def _no_queue(context: SchedulingContext, queue: str) -> Obstacle:
         (found for found in context.sync.queue_tree.refusals if found.queue == queue and found.refused), None
     )
     if refusal is not None:
-        message = f"queue '{queue}' has no place in the tree: {refusal.field}: {refusal.message}"
+        message = f"queue '{queue}' is not part of the queue tree: {refusal.field}: {refusal.message}"
         return Obstacle("QueueNotPlaced", message, REPORT_DELAY)
-    return Obstacle("QueueNotFound", f"there is no queue '{queue}'; create it, or use another", REPORT_DELAY)
+    return Obstacle("QueueNotFound", f"queue '{queue}' not found; create it or use another queue", REPORT_DELAY)
 
 
 def queue_takes_no_jobs(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
@@ -152,7 +152,7 @@ def queue_takes_no_jobs(context: SchedulingContext, leaf: JobNode) -> Obstacle |
     if context.sync.is_leaf_queue(leaf.queue):
         return None
     return Obstacle(
-        "QueueNotLeaf", f"queue '{leaf.queue.queue_name}' has queues below it; use one of these", REPORT_DELAY
+        "QueueNotLeaf", f"queue '{leaf.queue.queue_name}' is a parent queue; use one of its leaf queues", REPORT_DELAY
     )
 
 
@@ -165,7 +165,7 @@ def asks_for_more_than_there_is(context: SchedulingContext, leaf: JobNode) -> Ob
     if not more or context.policy.enqueueable(leaf, context.now) is None:
         return None
     there = _amounts(context, tuple((j, capacity[j]) for j, _ in more))
-    message = f"spec.minResources asks for {_amounts(context, more)}, and the whole cluster has {there}"
+    message = f"spec.minResources asks for {_amounts(context, more)}, but the cluster has {there}"
     return Obstacle("ClusterTooSmall", message)
 
 
@@ -177,7 +177,7 @@ def has_too_few_pods(context: SchedulingContext, leaf: JobNode) -> Obstacle | No
     reason = context.policy.job_valid(job)
     if reason is None:
         return None
-    return Obstacle("NotEnoughTasks", f"{reason}; the others have to be created before any of it starts", REPORT_DELAY)
+    return Obstacle("NotEnoughTasks", f"{reason}; the job can start after the remaining pods are created", REPORT_DELAY)
 
 
 def fits_no_node(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
@@ -192,11 +192,13 @@ def fits_no_node(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
         shape = min(barred, key=lambda shape: shape.index)
         which = "its tasks" if len(job.pending) == 1 else "some of its tasks"
         ask = _amounts(context, shape.ask) or "nothing but a place"
-        message = f"{which} ({ask}) fit no node, even if it were empty: {_lacking(context, shape)}"
+        message = f"{which} ({ask}) would fit no node, not even an empty one: {_lacking(context, shape)}"
         return Obstacle("NoNodeFits", message)
     tasks = gang_tasks(job, missing_to_start(job, start), barred) or []
     ask = _amounts(context, sum_asks(parts_of(tasks)))
-    message = f"it must start {len(tasks)} tasks together ({ask}), which do not fit the cluster even if it were empty"
+    message = (
+        f"the job must start {len(tasks)} tasks together ({ask}), more than the cluster could hold if it were empty"
+    )
     return Obstacle("ClusterTooSmall", message)
 
 
@@ -227,7 +229,7 @@ def _lacking(context: SchedulingContext, shape: TaskShape) -> str:
         return f"no node has {' or '.join(absent)}"
     if short := tuple((j, most[j]) for j, amount in shape.items if amount > most[j]):
         return f"the largest node has {_amounts(context, short, pods=True)}"
-    return "no node has all of that and agrees with its selectors, affinities and tolerations"
+    return "no node has enough of every resource and matches the pod's selectors, affinities and tolerations"
 
 
 def _amounts(context: SchedulingContext, items: Items, *, pods: bool = False) -> str:

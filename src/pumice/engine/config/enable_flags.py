@@ -50,18 +50,18 @@ ON_BY_DEFAULT = frozenset(Flag) - OFF_BY_DEFAULT
 
 MEANING = {
     Flag.HIERARCHY: "drf: H-DRF over the tree of queues instead of flat DRF; capacity always counts parents (noted)",
-    Flag.QUEUE_ORDER: "the order of queues comes from this plugin (the first one that has one)",
+    Flag.QUEUE_ORDER: "the plugin orders the queues (the first enabled plugin that can)",
     Flag.NAMESPACE_ORDER: "drf: namespaces are a level of the tree between queues and jobs",
     Flag.JOB_ORDER: "the order of jobs in a queue: by priority, deadline, share",
     Flag.JOB_READY: "gang: a job starts all of its minimum together",
-    Flag.JOB_ENQUEUED: "a say in which Pending jobs are let in",
-    Flag.OVERUSED: "a say in which queues get nothing more",
-    Flag.ALLOCATABLE: "a say in what may start now: capability, deserved, limits of users",
-    Flag.PREDICATE: "a say in where a task may run",
-    Flag.NODE_ORDER: "a say in where it would best run",
-    Flag.PREEMPTIVE: "a say in which jobs may take from other queues",
-    Flag.RECLAIMABLE: "a say in which tasks of other queues they may take: whoever orders the queues must agree",
-    Flag.PREEMPTABLE: "a say in which tasks of its own queue a job may take: priority's from lower, drf's from equals",
+    Flag.JOB_ENQUEUED: "the plugin may keep Pending jobs from being enqueued",
+    Flag.OVERUSED: "the plugin may declare a queue overused, which then gets nothing more",
+    Flag.ALLOCATABLE: "the plugin may keep jobs from starting: capability, deserved, user limits",
+    Flag.PREDICATE: "the plugin filters nodes for a task",
+    Flag.NODE_ORDER: "the plugin scores nodes for a task",
+    Flag.PREEMPTIVE: "the plugin may keep jobs from reclaiming from other queues",
+    Flag.RECLAIMABLE: "the plugin may veto victims of reclaim; the plugin that orders the queues must agree",
+    Flag.PREEMPTABLE: "the plugin may veto victims of preempt; priority agrees to lower classes, drf to equals",
 }
 """The effect of each flag that a hook or policy of ours consults."""
 

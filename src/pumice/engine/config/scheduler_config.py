@@ -16,6 +16,10 @@ The file has Volcano's format, unchanged::
     - name: allocate
       arguments: {...}
 
+One key is ours alone, because it concerns admission as much as the scheduler; Volcano has a command line flag for it::
+
+    defaultQueue: default                      # of a job that names none; absent: the least used leaf
+
 Volcano skips unknown keys; this reader rejects them, because a misspelt flag that silently does nothing is worse than
 an error that names its line. A key that is known but has no effect here becomes a note. Arguments are not validated
 here: the plugin that they belong to does that when it is built, and ``line_of`` gives the line of each.
@@ -41,6 +45,9 @@ __all__ = [
     "SchedulerConfig",
     "parse_config",
 ]
+
+DEFAULT_QUEUE_KEY = "defaultQueue"
+"""The key with the queue of jobs that name none."""
 
 DEFAULT_CONFIG = """\
 actions: "enqueue, allocate, backfill, reclaim, preempt"
@@ -101,6 +108,7 @@ class SchedulerConfig:
     tiers: tuple[tuple[PluginConfig, ...], ...]
     configurations: Mapping[str, ActionConfig]
     notes: tuple[str, ...] = ()
+    default_queue: str = ""  # of jobs that name no queue; empty: the least used leaf
     text: str = field(default="", repr=False, compare=False)  # the source text
 
     @property
@@ -136,7 +144,7 @@ class _Reading:
     def config(self) -> SchedulerConfig:
         document = self.document
         entries = document.mapping(document.root, "the configuration")
-        keys = ("actions", "tiers", "configurations", "metrics")
+        keys = ("actions", "tiers", "configurations", DEFAULT_QUEUE_KEY, "metrics")
         for key, (node, _) in entries.items():
             if key not in keys:
                 message = f'unknown key "{key}"{did_you_mean(key, keys)}; the keys are {listed(keys)}'
@@ -150,7 +158,17 @@ class _Reading:
             configurations = self._configurations(entries["configurations"][1], actions)
         if "metrics" in entries:
             self.notes.append("metrics has no effect here")
-        return SchedulerConfig(document.source, actions, tiers, configurations, tuple(self.notes))
+        default_queue = ""
+        if DEFAULT_QUEUE_KEY in entries:
+            default_queue = self._queue_name(entries[DEFAULT_QUEUE_KEY][1])
+        return SchedulerConfig(document.source, actions, tiers, configurations, tuple(self.notes), default_queue)
+
+    def _queue_name(self, node: yaml.Node) -> str:
+        name = "" if self.document.value(node) is None else self.document.text(node, DEFAULT_QUEUE_KEY)
+        if not name:
+            message = f"{DEFAULT_QUEUE_KEY} is empty: name a queue, or remove the key to use the least used leaf queue"
+            raise self.document.refuse(node, message)
+        return name
 
     def _actions(self, node: yaml.Node) -> tuple[str, ...]:
         document = self.document

@@ -230,13 +230,13 @@ def _never(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
     beyond = find_oversize(leaf, engine.policy.start_size(job))
     if beyond is not None:
         answer.cause = "never"
-        answer.notes.append(beyond.message(engine.state.registry).removeprefix("it can never start: "))
+        answer.notes.append(beyond.message(engine.state.registry).removeprefix("the job can never start: "))
         answer.needs.append(f"raise the capability of queue {beyond.queue.path}, or request less")
         return True
     barred = barred_shapes(job, nodes)
     if barred:
         waiting = count(sum(len(job.pending[shape]) for shape in barred), "task")
-        answer.notes.append(f"{waiting} would not fit any node even if it were empty")
+        answer.notes.append(f"{waiting} would not fit any node, not even an empty one")
     can_start = can_ever_start(job, engine.policy.start_size(job), barred, nodes, engine.state.capacity)
     if can_start and len(barred) < len(job.pending):
         return False

@@ -14,6 +14,7 @@ Cause = Literal[
     "next",  # nothing blocks it: it starts in the next cycle
     "turn",  # other jobs come first and use up the capacity
     "no group",  # its PodGroup does not exist
+    "status",  # not explained by an engine: the reason is what the scheduler wrote into objects
     "no queue",
     "queue",  # its queue accepts no work
     "not let in",  # it may not create pods yet

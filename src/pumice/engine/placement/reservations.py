@@ -124,14 +124,16 @@ class Reservations:
         for leaf in [leaf for leaf in self._told if leaf not in self.active]:
             del self._told[leaf]
             if leaf.name in context.tree.jobs:
-                message = "no room is kept for it any more"
+                message = "the reservation has ended"
                 context.decided.condition(leaf.job.key, "Unschedulable", "HoldEnded", message)
         for leaf, hold in self.active.items():
             names = sorted(context.nodes.nodes[index].name for index in hold.needs)
             if self._told.get(leaf) != names:
                 self._told[leaf] = names
                 where = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-                message = f"room is kept for it on {where}; {hold.lack:.1%} of the cluster is lacking there"
+                message = (
+                    f"capacity is reserved on {where}; {hold.lack:.1%} of the cluster still has to become idle there"
+                )
                 context.decided.condition(leaf.job.key, "Unschedulable", "HoldsRoom", message)
 
     def _renew(self, context: SchedulingContext, leaf: JobNode, hold: Reservation) -> bool:

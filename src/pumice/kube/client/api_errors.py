@@ -35,6 +35,11 @@ class ApiError(Exception):
         return self.code == 404
 
     @property
+    def forbidden(self) -> bool:
+        """The user has no right to this (403)."""
+        return self.code == 403
+
+    @property
     def already_exists(self) -> bool:
         """An object of that name is there already."""
         return self.code == 409 and self.reason == "AlreadyExists"

@@ -291,7 +291,7 @@ def test_a_silent_queue_is_judged_by_the_nearest_above_that_names_a_deserved(lev
 def test_a_silent_queue_takes_no_more_than_its_judge_deserves() -> None:
     world = QueueWorld(Queue("a", deserved=cpu(4)), Queue("a1", parent="a"), Queue("b"))
     refusal, agreed = taking(world, world.job("a1", 9, running=4), world.job("b", 6, running=6))
-    assert refusal == "queue a does not deserve so much" and not agreed
+    assert refusal == "queue a would hold more than it deserves" and not agreed
 
 
 def test_a_silent_queue_is_let_in_by_what_its_judge_deserves() -> None:

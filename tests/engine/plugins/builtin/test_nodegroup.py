@@ -210,7 +210,7 @@ def test_reasons() -> None:
     (plugin,) = [plugin for _, plugin in made.policy.plugins if plugin.name == "nodegroup"]
     (shape,) = made.state.jobs["ns/q"].pending
     ((reason, passes),) = plugin.node_reasons(shape, made.nodes)
-    assert (reason, int((~passes).sum())) == ("in no node group that its queue may use", 3)
+    assert (reason, int((~passes).sum())) == ("not in a node group that the queue may use", 3)
 
 
 def test_arguments_that_make_no_sense() -> None:

@@ -88,11 +88,11 @@ def test_held_and_promised_stay_within_the_overbooked_cluster(
 
 def test_the_refusal_names_the_resource() -> None:
     assert judged(engine(), replace(JOB, min_resources=(13, 0, 1))) == (
-        "the cluster has no cpu left to promise, overbooked 1.2 times: "
-        "0 held, 0 promised and 13m asked for are more than 12m"  # 10 x 1.2
+        "the cluster cannot admit more cpu (overcommit-factor 1.2): "
+        "0 in use, 0 promised and 13m requested exceed 12m"  # 10 x 1.2
     )
     # Of a resource that the cluster has nothing of nothing can be promised.
-    assert "no gpu left" in str(judged(engine(), replace(JOB, min_resources=(1, 0, 1, 1))))
+    assert "cannot admit more gpu" in str(judged(engine(), replace(JOB, min_resources=(1, 0, 1, 1))))
 
 
 def test_a_job_without_minimum_is_let_in() -> None:

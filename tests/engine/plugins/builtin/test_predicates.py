@@ -84,11 +84,11 @@ def test_reasons_name_what_rules_a_node_out_first():
     assert cluster.reasons(pod) == {
         "not ready": 1,
         "cordoned": 1,
-        "its node selector or affinity does not match": 1,
-        "taint gpu=yes:NoSchedule, which it does not tolerate": 1,
-        "taint old:NoExecute, which it does not tolerate": 1,
-        "too little cpu": 2,  # g, h
-        "too little cpu and memory": 1,  # f
+        "node selector or node affinity does not match": 1,
+        "untolerated taint gpu=yes:NoSchedule": 1,
+        "untolerated taint old:NoExecute": 1,
+        "insufficient cpu": 2,  # g, h
+        "insufficient cpu and memory": 1,  # f
     }
 
 
@@ -113,14 +113,14 @@ def test_reasons_of_other_pods():
         ),
     )
     assert cluster.reasons(pod) == {
-        "a host port that it wants is in use": 1,
-        "near pods that its anti-affinity avoids": 1,
-        "near pods whose anti-affinity avoids it": 1,
-        "its topology spread would be broken": 1,  # d: 1 + 1 - 0 = 2 > 1
+        "host port already in use": 1,
+        "pod anti-affinity not satisfied": 1,
+        "anti-affinity of a running pod not satisfied": 1,
+        "topology spread constraint not satisfied": 1,  # d: 1 + 1 - 0 = 2 > 1
     }
     assert cluster.allowed(pod) == {"e"}
     elsewhere = cluster.pod("q", constraints=Constraints(affinity=(PodTerm("zone", DB, None),)))
-    assert cluster.reasons(elsewhere) == {"not near the pods that its affinity asks for": 5}
+    assert cluster.reasons(elsewhere) == {"pod affinity not satisfied": 5}
 
 
 def test_following_is_only_written_down_until_somebody_asks():

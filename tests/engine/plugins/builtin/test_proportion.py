@@ -69,7 +69,7 @@ def test_a_queue_with_all_it_deserves_is_overused() -> None:
     world.engine.prepare()
     a, b = world.engine.tree.root.children.values()
     plugin = plugin_of(world)
-    assert plugin.overused(a) == "queue a holds all it deserves"
+    assert plugin.overused(a) == "queue a already holds all that it deserves"
     assert plugin.overused(b) is None
 
 

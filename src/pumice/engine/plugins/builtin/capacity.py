@@ -88,8 +88,8 @@ class CapacityPlugin(QueueLimits):
         if any(_deserves_more(queue, j, amount) for queue in judges for j, amount in unit.ask):
             return None
         if not judges:
-            return f"queue {leaf.queue.name} names no deserved, and no queue above it does"
-        return f"queue {judges[0].name} does not deserve so much"
+            return f"queue {leaf.queue.name} sets no deserved, and neither does a queue above it"
+        return f"queue {judges[0].name} would hold more than it deserves"
 
     def reclaimable(self, preemptor: JobNode, unit: AllocationUnit, victim: Task) -> bool:
         """Whether the preemptor's side deserves what it takes, and the victim's holds more of it than it deserves.

@@ -46,11 +46,11 @@ class GangPlugin(Plugin):
         assert job.spec is not None
         have = sum(job.unfinished.values()) + job.succeeded
         if have < job.spec.min_member:
-            return f"{have} of the {job.spec.min_member} pods of its minimum exist"
+            return f"{have} of {job.spec.min_member} required pods (minMember) exist"
         for role, least in job.spec.min_task_member.items():
             here = sum(
                 1 for task in job.tasks.values() if task.spec.role == role and task.status <= TaskStatus.SUCCEEDED
             )
             if here < least:
-                return f"{here} of the {least} pods of role '{role}' exist"
+                return f"{here} of {least} required pods of task '{role}' exist"
         return None

@@ -78,7 +78,7 @@ class NodeGroupPlugin(Plugin):
     def node_reasons(self, shape: TaskShape, nodes: NodeTable) -> Iterable[tuple[str, Mask]]:
         """The nodes that the queue may not use."""
         mask = self.node_filter(shape, nodes)
-        return [("in no node group that its queue may use", mask)] if mask is not None else []
+        return [("not in a node group that the queue may use", mask)] if mask is not None else []
 
     def _affinity(self, shape: TaskShape) -> GroupAffinity | None:
         rule = shape.rule_of(self.name)

@@ -57,8 +57,8 @@ class OvercommitPlugin(Plugin):
                 most = self.state.capacity[j] * factor.numerator // factor.denominator
                 sums = [self.registry.format_amount(j, n) for n in (root.held[j], root.inqueue[j], amount, most)]
                 return (
-                    f"the cluster has no {names[j]} left to promise, overbooked {float(factor):g} times: "
-                    f"{sums[0]} held, {sums[1]} promised and {sums[2]} asked for are more than {sums[3]}"
+                    f"the cluster cannot admit more {names[j]} (overcommit-factor {float(factor):g}): "
+                    f"{sums[0]} in use, {sums[1]} promised and {sums[2]} requested exceed {sums[3]}"
                 )
         return None
 

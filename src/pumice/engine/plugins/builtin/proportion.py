@@ -33,7 +33,7 @@ class ProportionPlugin(QueueLimits):
         """Whether the queue holds all it deserves, of every resource."""
         if any(queue.held[j] < amount or self._is_whole(j, amount) for j, amount in self.deserved.get(queue, ())):
             return None
-        return f"queue {queue.name} holds all it deserves"
+        return f"queue {queue.name} already holds all that it deserves"
 
     def allocatable(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whether the queue stays within its deserved amount and its limits."""

@@ -97,8 +97,8 @@ class QueueLimits(Plugin, ABC):
         held = queue.held[j] - queue.elastic[j]
         sums = [self.registry.format_amount(j, n) for n in (held, queue.inqueue[j], asked, most)]
         return (
-            f"queue {queue.name} has no {self.registry.names[j]} left to promise: {sums[0]} that must run, "
-            f"{sums[1]} promised and {sums[2]} asked for are more than {sums[3]}"
+            f"queue {queue.name} cannot admit more {self.registry.names[j]}: {sums[0]} in use by required tasks, "
+            f"{sums[1]} promised and {sums[2]} requested exceed {sums[3]}"
         )
 
     def _is_owed(self, queue: ShareNode, asked: Items) -> bool:
@@ -116,7 +116,9 @@ class QueueLimits(Plugin, ABC):
         queue, j = lack
         assert queue.ceiling is not None
         most, name = self.registry.format_amount(j, queue.ceiling[j]), self.registry.names[j]
-        return f"queue {queue.name} may hold {name} {most} at most, what others are guaranteed included"
+        return (
+            f"queue {queue.name} may hold at most {name} {most} (its capability, less the guarantees of other queues)"
+        )
 
     # --- preemption rules -----------------------------------------------------------------------------------------
 

@@ -87,11 +87,11 @@ class PredicatesPlugin(Plugin):
         if self.node_affinity:
             mask = selected(constraints, columns)
             if mask is not None:
-                yield "its node selector or affinity does not match", mask
+                yield "node selector or node affinity does not match", mask
         if self.taints:
             for taint, blocked in obstacles(constraints.tolerations, columns).items():
                 text = f"{taint.key}={taint.value}" if taint.value else taint.key
-                yield f"taint {text}:{taint.effect}, which it does not tolerate", ~blocked
+                yield f"untolerated taint {text}:{taint.effect}", ~blocked
 
     def _by_pods(self, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
         columns = self._columns = columns_of(nodes, self._columns)

@@ -20,7 +20,7 @@ Terms = tuple[PodTerm, ...]
 class PodAffinity:
     """The nodes near the pods that a shape's affinity terms select."""
 
-    reason = "not near the pods that its affinity asks for"
+    reason = "pod affinity not satisfied"
 
     def __init__(self, terms: Terms, identity: Identity, census: PlacedPods) -> None:
         namespace, labels = identity[0], dict(identity[1])
@@ -42,7 +42,7 @@ class PodAffinity:
 class PodAntiAffinity:
     """The nodes without pods that a shape's anti-affinity terms select."""
 
-    reason = "near pods that its anti-affinity avoids"
+    reason = "pod anti-affinity not satisfied"
 
     def __init__(self, terms: Terms, census: PlacedPods) -> None:
         self._avoided = [
@@ -57,7 +57,7 @@ class PodAntiAffinity:
 class SymmetricAntiAffinity:
     """The nodes without pods whose anti-affinity terms select a shape."""
 
-    reason = "near pods whose anti-affinity avoids it"
+    reason = "anti-affinity of a running pod not satisfied"
 
     def __init__(self, identity: Identity, census: PlacedPods) -> None:
         self._namespace, self._labels = identity[0], dict(identity[1])

@@ -11,7 +11,7 @@ from pumice.engine.state.task_shapes import TaskShape
 class FreePorts:
     """The nodes where all the host ports of a shape are free."""
 
-    reason = "a host port that it wants is in use"
+    reason = "host port already in use"
 
     def __init__(self, shape: TaskShape, census: PlacedPods) -> None:
         self._users = [

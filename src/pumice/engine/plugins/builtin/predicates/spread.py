@@ -22,7 +22,7 @@ from pumice.model.specs import Spread
 class TopologySpread:
     """One constraint as it applies to a shape."""
 
-    reason = "its topology spread would be broken"
+    reason = "topology spread constraint not satisfied"
 
     def __init__(self, spread: Spread, shape: TaskShape, columns: NodeColumns, census: PlacedPods) -> None:
         assert shape.identity is not None, "a shape that is spread has an identity"
