@@ -3,8 +3,8 @@
 python -m tools.node_binaries
 
 They are built from the Go module registry, by module name and version, into a folder of the user's cache directory,
-beside the API server of ``kubernetes_binaries``, which is built too if it is missing: about a quarter of an hour on two
-cores, once. Exit status 3, and a line with the reason, where this machine can build or run no node. With ``--check``
+beside the API server of ``kubernetes_binaries``, which is built too if it is missing: 14 minutes of CPU time for all,
+once. Exit status 3, and a line with the reason, where this machine can build or run no node. With ``--check``
 also where something would have to be built.
 
 runc is the exception: it needs C and libseccomp. It is taken from ``PATH``, or unpacked from the package of the
