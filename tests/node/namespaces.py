@@ -67,12 +67,14 @@ class Machine:
     @contextlib.contextmanager
     def frozen(self, name: str) -> Iterator[None]:
         """Let a daemon do nothing for the time of a ``with`` block."""
-        daemon = _only_child(self.started[name].pid)  # of nsenter
+        nsenter = self.started[name].pid
+        daemon = _only_child(nsenter)
         os.kill(daemon, signal.SIGSTOP)
         try:
             yield
         finally:
-            os.kill(daemon, signal.SIGCONT)
+            for process in (daemon, nsenter):  # which stops with its child
+                os.kill(process, signal.SIGCONT)
 
     def check(self) -> None:
         """Fail if a daemon has ended."""
