@@ -99,8 +99,8 @@ _watcher = _ProcessWatcher()
 
 
 def _may_start_processes(item: pytest.Item) -> bool:
-    """Tests against a real API server start it."""
-    return any(item.get_closest_marker(marker) for marker in ("process", "kube"))
+    """Tests against a real API server or real nodes start them."""
+    return any(item.get_closest_marker(marker) for marker in ("process", "kube", "node"))
 
 
 def _folder(item: pytest.Item) -> str:

@@ -62,7 +62,7 @@ def build() -> Path:
     with tempfile.TemporaryDirectory(dir=target) as place:
         work = Path(place)
         _say(f"building {', '.join(wanted)} ({target.name}) into {target.parent}; this takes some minutes, once")
-        _build_kubernetes(work, [name for name in wanted if name != "etcd"])
+        build_kubernetes(work, [name for name in wanted if name != "etcd"])
         if "etcd" in wanted:
             _build_etcd(work)
         for name in wanted:
@@ -70,7 +70,8 @@ def build() -> Path:
     return target
 
 
-def _build_kubernetes(work: Path, names: Sequence[str]) -> None:
+def build_kubernetes(work: Path, names: Sequence[str]) -> None:
+    """Build programs of Kubernetes into a folder, all of one version."""
     if not names:
         return
     module = work / "kubernetes"

@@ -131,18 +131,32 @@ def _await_served(client: Client, definition: Object, sleep: Callable[[float], N
 def await_available(
     client: Client, wanted: Iterable[Object], seconds: float, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[str]:
-    """Wait until all deployments among these objects have their replicas."""
+    """Wait until all deployments among these objects have their replicas, of the version that was just applied."""
     deadline = time.monotonic() + seconds
     for one in wanted:
         if one["kind"] != DEPLOYMENTS.kind:
             continue
-        while True:
-            status = (_get_existing(client, one) or {}).get("status") or {}
-            ready = int(status.get("availableReplicas") or 0)
-            if ready >= one["spec"]["replicas"]:
-                break
+        while pending := _pending_rollout(_get_existing(client, one) or {}):
             if time.monotonic() > deadline:
-                message = f"{ready} of {one['spec']['replicas']} replicas available after {seconds:.0f} s"
-                raise NotReadyError(f"{display_name(one)}: {message}; see its pods")
+                raise NotReadyError(f"{display_name(one)}: {pending} after {seconds:.0f} s; see its pods")
             sleep(POLL_SECONDS)
         yield f"{display_name(one)} available"
+
+
+def _pending_rollout(deployment: Object) -> str:
+    """What a rollout still lacks, by the rules of ``kubectl rollout status``; empty if it is complete.
+
+    During an upgrade the old replicas count as available too, and the status may describe the previous generation.
+    """
+    metadata, status = deployment.get("metadata") or {}, deployment.get("status") or {}
+    if int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 1):
+        return "the spec update has not been observed"
+    replicas = int((deployment.get("spec") or {}).get("replicas") or 0)
+    updated, available = (int(status.get(f"{name}Replicas") or 0) for name in ("updated", "available"))
+    if updated < replicas:
+        return f"{updated} of {replicas} new replicas updated"
+    if (old := int(status.get("replicas") or 0) - updated) > 0:
+        return f"{old} old replicas pending termination"
+    if available < replicas:
+        return f"{available} of {replicas} updated replicas available"
+    return ""

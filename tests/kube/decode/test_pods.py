@@ -96,6 +96,38 @@ spec:
     assert pod.request == (2250, GI + 128 * 2**20, 1)
 
 
+@pytest.mark.parametrize(
+    ("spec", "allocated", "given", "request_"),
+    [
+        ("{cpu: 100m, memory: 1Gi}", "{cpu: 1, memory: 1Gi}", "{cpu: 1, memory: 1Gi}", (1200, GI, 1)),  # not shrunk yet
+        ("{cpu: 100m, memory: 1Gi}", "{cpu: 100m, memory: 1Gi}", "{cpu: 1, memory: 1Gi}", (1200, GI, 1)),  # under way
+        ("{cpu: 2, memory: 1Gi}", "{cpu: 1, memory: 1Gi}", "{cpu: 1, memory: 1Gi}", (2200, GI, 1)),  # not grown yet
+        ("{cpu: 100m, memory: 2Gi}", "{cpu: 1, memory: 1Gi}", "", (1200, 2 * GI, 1)),
+        ("{cpu: 100m, memory: 1Gi}", "{cpu: 100m, memory: 1Gi}", "{cpu: 100m, memory: 1Gi}", (300, GI, 1)),  # done
+        ("{cpu: 100m, memory: 1Gi}", "", "", (300, GI, 1)),
+    ],
+)
+def test_request_is_the_largest_of_spec_and_status_during_a_resize(describe, spec, allocated, given, request_):
+    """Beside a sidecar that has 200m, of which 150m are asked for since."""
+    pod = describe(
+        HEAD
+        + f"""
+metadata: {{name: p}}
+spec:
+  nodeName: n
+  initContainers: [{{name: proxy, restartPolicy: Always, resources: {{requests: {{cpu: 150m}}}}}}]
+  containers: [{{name: main, resources: {{requests: {spec}}}}}]
+status:
+  phase: Running
+  initContainerStatuses: [{{name: proxy, allocatedResources: {{cpu: 200m}}}}]
+  containerStatuses:
+  - {{name: other, allocatedResources: {{cpu: 9}}}}
+  - {{name: main, allocatedResources: {allocated or "{}"}, resources: {{requests: {given or "{}"}}}}}
+"""
+    )
+    assert pod.request == request_
+
+
 def test_pod_level_request_stands_for_its_containers(describe):
     pod = describe(
         HEAD

@@ -269,6 +269,7 @@ class ContainerPort(Wire, frozen=True):
 class Container(Wire, frozen=True):
     """A container or init container."""
 
+    name: str = ""
     resources: Resources = Resources()
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str = ""
@@ -378,12 +379,28 @@ class PodCondition(Wire, frozen=True):
     last_transition_time: Time | None = None
 
 
+class ActualResources(Wire, frozen=True):
+    """What a container has been given by its runtime."""
+
+    requests: Quantities = {}
+
+
+class ContainerStatus(Wire, frozen=True):
+    """What the kubelet has allocated to a container, and given to it: both lag behind the spec during a resize."""
+
+    name: str = ""
+    allocated_resources: Quantities | None = None
+    resources: ActualResources | None = None
+
+
 class PodStatus(Wire, frozen=True):
     """How far a pod has come."""
 
     phase: str = ""
     start_time: Time | None = None
     conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class Pod(Object, frozen=True):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 from kubebase.pod_request import pod_request
-from kubebase.resource_vector import Registry
+from kubebase.resource_vector import Registry, milli_amounts
 from pumice.kube.decode import api_types
 from pumice.kube.decode.placement import claims, constraints
 from pumice.kube.decode.preemption_annotations import preemptable, preempts
@@ -30,7 +30,7 @@ def task(pod: api_types.Pod, namespace: str, created: int, registry: Registry, s
     return TaskSpec(
         namespace=namespace,
         name=metadata.name,
-        request=_request(spec, registry),
+        request=_request(pod, registry),
         job=f"{namespace}/{group}" if group else None,
         created=created,
         role=annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or "",
@@ -48,18 +48,48 @@ def task(pod: api_types.Pod, namespace: str, created: int, registry: Registry, s
     )
 
 
-def _request(spec: api_types.PodSpec, registry: Registry) -> Vector:
+def _request(pod: api_types.Pod, registry: Registry) -> Vector:
+    spec, status = pod.spec, pod.status
     return pod_request(
         registry,
-        [_container(container) for container in spec.containers],
-        [_container(container) for container in spec.init_containers],
+        _containers(spec.containers, status.container_statuses, "spec.containers"),
+        _containers(spec.init_containers, status.init_container_statuses, "spec.initContainers"),
         spec.overhead,
         _requirements(spec.resources) if spec.resources is not None else None,
     )
 
 
-def _container(container: api_types.Container) -> dict[str, object]:
-    return {"resources": _requirements(container.resources), "restartPolicy": container.restart_policy}
+def _containers(
+    containers: Sequence[api_types.Container], statuses: Sequence[api_types.ContainerStatus], where: str
+) -> list[dict[str, object]]:
+    found = {status.name: status for status in statuses}
+    return [
+        {
+            "resources": _resized(container.resources, found.get(container.name), f"{where}[{position}]"),
+            "restartPolicy": container.restart_policy,
+        }
+        for position, container in enumerate(containers)
+    ]
+
+
+def _resized(
+    resources: api_types.Resources, status: api_types.ContainerStatus | None, where: str
+) -> dict[str, api_types.Quantities | None]:
+    """The resources of a container: during a resize the largest of spec, allocation and what it has been given.
+
+    The kubelet rejects a pod for which there is room only by the spec of a container that it has not shrunk yet.
+    """
+    requests = resources.requests
+    allocated = status.allocated_resources if status is not None else None
+    given = status.resources.requests if status is not None and status.resources is not None else None
+    resized = [each for each in (allocated, given) if each and each != requests]
+    if not resized:
+        return _requirements(resources)
+    largest = milli_amounts(resources.limits | requests, where=f"{where}.resources")
+    for amounts in resized:
+        for name, milli in milli_amounts(amounts, where=f"{where}: its status").items():
+            largest[name] = max(largest.get(name, 0), milli)
+    return {"requests": {name: f"{milli}m" for name, milli in largest.items()}, "limits": None}
 
 
 def _requirements(resources: api_types.Resources) -> dict[str, api_types.Quantities | None]:
