@@ -95,7 +95,7 @@ def test_jobs_for_a_parent_go_to_the_leaf_that_is_used_least(world: World) -> No
     assert went == {"j0": "b", "j1": "b", "j2": "a", "j3": "b", "j4": "a"}
     world.kubectl("create", "-f", "-", given={**gang("any", "", 0)[0], "spec": {"minMember": 1}})
     assert world.kubectl.object("podgroup", "any")["spec"]["queue"] == "default"
-    world.becomes(True, lambda: "sent to queue 'b'" in world.kubectl("events", "--for", "podgroup/j0"))
+    world.becomes(True, lambda: "Routed to queue 'b'" in world.kubectl("events", "--for", "podgroup/j0"))
 
 
 # --- the whole tree in one object ------------------------------------------------------------------------------------
