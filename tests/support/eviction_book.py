@@ -211,14 +211,18 @@ class Book:
         return not self._stays(commit, nodes)
 
     def _stays(self, commit: Commit, room: dict[str, list[int]]) -> bool:
-        """Whether the unit has its places in what is left around it: as they are, or in any other arrangement."""
+        """Whether the unit has its places in what is left around it: as they are, or in any other arrangement.
+
+        Claims of other jobs were made before, or for the room that the victims left; they stay where they are.
+        """
         if all(amount >= 0 for left in room.values() for amount in left):
             return True
         if any(task.spec.constraints.coupled for task in self.engine.state.tasks.values()):
             return False  # pods that keep away from one another: other arrangements may be worse than they look
-        for key, node in commit.claims:
+        own = [(key, node) for key, node in commit.claims if self.tasks[key].job == commit.preemptor]
+        for key, node in own:
             _add(room[node], self.tasks[key].request, 1)
-        return fits([self.tasks[key].request for key, _ in commit.claims], room)
+        return fits([self.tasks[key].request for key, _ in own], room)
 
     def _coupled(self, commit: Commit) -> bool:
         return any(self.engine.state.tasks[key].spec.constraints.coupled for key, _ in commit.claims)
