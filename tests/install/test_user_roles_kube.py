@@ -137,7 +137,7 @@ def test_why_answers_a_user_of_one_namespace(users):
         assert said.startswith(f"{TEAM}/big waits: "), said
         assert "the scheduler has written no reason" not in said
         assert f"you may not list nodes, queues and outside namespace {TEAM} podgroups, pods; the answer is" in said
-        assert said.count("tasks together (cpu 6), which do not fit") == 1, "the Event says the same"
+        assert said.count("tasks together (cpu 6), more than the cluster could hold") == 1, "the Event says the same"
         assert "queue research is" not in said, "this user does not see queues"
     status, said, _ = users.runs("quinn", "why", "big")
     assert status == 0 and "queue research is Open: " in said

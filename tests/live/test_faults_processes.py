@@ -122,7 +122,7 @@ def test_a_leader_frozen_beyond_its_lease(installed: Cluster) -> None:
     # has given the room to somebody more important. The nodes take whatever comes: only we can relieve them.
     with (
         faulty_wire(installed.real.endpoint.url) as wire,
-        patch.object(NodeCapacity, "lack", lambda self, request: None),
+        patch.object(NodeCapacity, "shortage", lambda self, request: None),
         at_work(installed) as trial,
     ):
         first = trial.part(SCHEDULER, *ELECTED, alias="scheduler-0", server=wire.url)
@@ -154,7 +154,7 @@ def test_a_leader_frozen_beyond_its_lease(installed: Cluster) -> None:
         thawed = time.time()
         first.thaw()
         assert first.await_end() == 1, first.said()
-        assert "no longer leads" in first.said(), first.said()
+        assert "lost the lease" in first.said(), first.said()
         assert not first.wrote(thawed), first.wrote(thawed)
         trial.settle()
         print(f"{left} gangs half bound, {late} binds arrive late; {trial.report()}")
