@@ -253,7 +253,7 @@ def test_forms_that_are_refused(ask: Asker) -> None:
     assert ask("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", two)[0] == 422
 
 
-def test_what_is_accepted_without_effect(ask: Asker) -> None:
+def test_fields_documented_as_without_effect_are_accepted(ask: Asker) -> None:
     status, lamp = ask("/apis/example.com/v1/namespaces/default/lamps", LAMP)
     assert (status, lamp["spec"]["lit"]) == (201, 7)  # although the rule says less than 3
     assert "managedFields" not in lamp["metadata"]

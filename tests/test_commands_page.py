@@ -27,7 +27,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     found.stop()
 
 
-def test_what_is_shown(terminal: Terminal) -> None:
+def test_commands_page_commands_print_shown_output(terminal: Terminal) -> None:
     commands = shown(PAGE)
     assert len(commands) > 30
     for one in commands:

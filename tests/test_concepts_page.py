@@ -25,7 +25,7 @@ CYCLE = re.compile(r"^ cycle (\d+) +(\[.*\])", re.MULTILINE)
 
 
 @pytest.mark.parametrize("one", shown(PAGE), ids=[one.command for one in shown(PAGE)])
-def test_it_prints_what_is_shown(one: Shown, tmp_path: Path) -> None:
+def test_concepts_page_command_prints_shown_output(one: Shown, tmp_path: Path) -> None:
     assert one.output
     Terminal(tmp_path).type(one)
 

@@ -73,7 +73,7 @@ def test_every_command_runs(tmp_path: Path) -> None:
     assert "1 passed, 0 failed" in outputs[2]
 
 
-def test_without_the_package_the_configuration_is_refused(tmp_path: Path) -> None:
+def test_configuration_with_uninstalled_plugin_is_rejected(tmp_path: Path) -> None:
     done = command("pumice check examples/plugins/joblimit/scenario.yaml", tmp_path)
     assert done.returncode != 0
     assert 'spec.config: line 5: unknown plugin "joblimit"' in done.stdout + done.stderr
@@ -208,7 +208,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("without", [("set_bounds",), ("preemptive", "set_bounds")])
-def test_without_may_take_victims_are_searched_in_vain(searches: list[str], without: tuple[str, ...]) -> None:
+def test_preemptive_hook_avoids_futile_victim_search(searches: list[str], without: tuple[str, ...]) -> None:
     cluster = LimitedCluster(cpu_limit(*without))
     searches.clear()
     cluster.job("other", 21)  # something changes
@@ -222,7 +222,7 @@ def test_without_may_take_victims_are_searched_in_vain(searches: list[str], with
         assert "takes nothing back from other queues: queue solvers may hold cpu 2" in why
 
 
-def test_without_bounds_the_job_stays_owed() -> None:
+def test_job_above_limit_stays_owed_without_set_bounds() -> None:
     why = LimitedCluster(cpu_limit("set_bounds")).why()
     assert "entitled to 5 tasks" in why
     assert "which it is owed" in why
@@ -233,7 +233,7 @@ def test_without_bounds_the_job_stays_owed() -> None:
     assert "room will be kept" not in why
 
 
-def test_what_why_says_of_a_limit_of_a_third_party() -> None:
+def test_why_names_limit_of_third_party_plugin() -> None:
     why = LimitedCluster(cpu_limit("set_bounds")).why()
     assert why.startswith("d/solvers runs 2 of 6 tasks and waits: queue solvers may hold cpu 2\n")
     assert "LIMITS\n  queue solvers may hold cpu 2\n" in why

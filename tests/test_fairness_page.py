@@ -119,7 +119,7 @@ def test_every_example_is_run() -> None:
 
 
 @pytest.mark.parametrize("one", shown(TEXT), ids=[one.command for one in shown(TEXT)])
-def test_it_prints_what_is_shown(one: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fairness_page_command_prints_shown_output(one: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     done = CliRunner().invoke(cli, one.command.split()[1:], catch_exceptions=False)
     assert done.exit_code == 0, done.output

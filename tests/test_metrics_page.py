@@ -34,7 +34,7 @@ def test_the_page_is_up_to_date() -> None:
     assert done.stdout == PAGE
 
 
-def test_what_a_scheduler_gives_is_on_the_page(tmp_path: Path) -> None:
+def test_metrics_page_lists_every_metric_of_scheduler(tmp_path: Path) -> None:
     """The page is written without a cluster; here is one, asked over HTTP."""
     of_the_scheduler = PAGE.partition("## The scheduler")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| \w* \| (.*?) \|", of_the_scheduler, re.MULTILINE)

@@ -34,7 +34,7 @@ def pumice(command: str) -> str:
 
 
 @pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[f"{i}-{command}" for i, (command, _) in enumerate(SHOWN)])
-def test_it_prints_what_is_shown(command: str, shown: str) -> None:
+def test_policy_page_command_prints_shown_output(command: str, shown: str) -> None:
     printed = iter(pumice(command).splitlines())
     lines = shown.splitlines()
     assert lines
@@ -47,7 +47,7 @@ def test_a_command_in_the_text_runs(command: str) -> None:
     assert pumice(command)
 
 
-def test_what_is_said_about_the_examples_holds() -> None:
+def test_all_policy_page_examples_pass_check() -> None:
     assert len(SHOWN) >= 10 and len(FILES) >= 12
     assert f"{len(FILES)} passed, 0 failed" in pumice(f"pumice check {' '.join(FILES)}")
 

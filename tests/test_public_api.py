@@ -41,7 +41,7 @@ def test_names_and_signatures_are_those_recorded() -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_all_is_sorted_and_lists_what_is_imported(module: str) -> None:
+def test_dunder_all_is_sorted_and_lists_imported_names(module: str) -> None:
     found = import_module(module)
     constants = [name for name in found.__all__ if name.isupper()]
     classes = [name for name in found.__all__ if not name.isupper() and name[0].isupper()]
@@ -103,7 +103,7 @@ class Reader(Plugin):
         type(self).seen["NodeTable"] = nodes
 
 
-def test_what_a_plugin_may_read_is_there() -> None:
+def test_objects_passed_to_plugins_have_documented_attributes() -> None:
     Reader.seen = {}
     factories = {**BUILT_IN, "reader": Reader}
     text = "{actions: allocate, tiers: [{plugins: [{name: drf, enableHierarchy: true}, {name: reader}]}]}"

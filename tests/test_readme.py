@@ -23,7 +23,7 @@ def pumice(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_there_are_commands() -> None:
+def test_readme_contains_commands() -> None:
     assert len(COMMANDS) >= 4
 
 
@@ -41,7 +41,7 @@ def test_the_picture_is_what_the_demo_prints() -> None:
     assert [line for line in picture if line not in shown] == []
 
 
-def test_what_is_said_about_the_picture_is_what_the_demo_counts() -> None:
+def test_readme_eviction_count_matches_demo() -> None:
     number = re.search(r"evicted (\d+) tasks of \*ads\*", TEXT)
     assert number is not None
     assert f"reclaim: {number[1]} tasks of models and serving make way for science" in pumice("demo").stdout

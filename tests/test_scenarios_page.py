@@ -15,7 +15,7 @@ TEXT = (Path(__file__).parent.parent / "docs" / "scenarios.md").read_text(encodi
 ((COMMAND, SHOWN),) = re.findall(r"^```\n\$ pumice (.*?)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
-def test_it_prints_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scenarios_page_command_prints_shown_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("tree.yaml").write_text(SCENARIO, encoding="utf-8")
     done = CliRunner().invoke(cli, COMMAND.split(), catch_exceptions=False)

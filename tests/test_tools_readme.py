@@ -29,7 +29,7 @@ def test_the_command_is_that_of_the_tool(tool: str) -> None:
 
 
 @pytest.mark.parametrize("tool", ROWS)
-def test_what_notices_knows_the_tool(tool: str) -> None:
+def test_check_linked_in_tools_readme_mentions_tool(tool: str) -> None:
     _, _, noticed_by = ROWS[tool]
     linked = [TOOLS / link for link in re.findall(r"\]\(([^)]+)\)", noticed_by)]
     assert linked

@@ -48,7 +48,7 @@ def test_leaves_that_exist_come_before_those_that_are_planned() -> None:
     assert sent(around, job("early", "corp")) == "corp-a12"
 
 
-def test_where_no_controller_creates_queues_the_answer_is_to_try_again() -> None:
+def test_job_for_queue_not_yet_created_is_told_to_retry() -> None:
     around = world(CORP)
     missing = "not created yet (a hierarchy names it)"
     assert ask(around, job("early", "corp")).message == (

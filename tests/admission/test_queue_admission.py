@@ -29,7 +29,7 @@ def test_utilisation_goes_by_deserved_else_by_weight():
     assert utilisation("c", around) == Fraction(6, 8), "6 of 8 Gi is more than 3 of 6 cpu"
 
 
-def test_what_waits_counts_and_what_runs_does_not_count_twice():
+def test_utilisation_counts_pending_groups_and_running_groups_once():
     around = world(node("n", cpu="10"), queue("q"))
     tell(around, group("pending", "q", minResources={"cpu": "1"}))
     tell(around, group("inqueue", "q", "Inqueue", minResources={"cpu": "2"}))
@@ -140,7 +140,7 @@ def test_a_default_queue_that_does_not_exist_is_named_with_its_origin():
     assert "Not found: queue 'gone' (the default of namespace 'ns')" in ask(around, job("j")).message
 
 
-def test_nobody_is_sent_into_a_queue_that_is_being_deleted():
+def test_job_is_not_routed_to_terminating_queue():
     leaving = queue("a", deletionTimestamp="2024-01-01T00:00:00Z")
     around = world(leaving, queue("b"))
     assert ask(around, job("j")).object["spec"]["queue"] == "b"
@@ -194,7 +194,7 @@ def anybody(_):
 
 
 @pytest.mark.parametrize("resource", [PODGROUPS, PODS])
-def test_whoever_asks_is_the_user(resource):
+def test_user_annotation_is_requester_unless_impersonation_is_allowed(resource):
     assert stamped(resource=resource) == "anne"
     assert stamped("bert", resource) == "anne", "anne may not act as bert"
     assert stamped("bert", resource, may_impersonate=anybody) == "bert"

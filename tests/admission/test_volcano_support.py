@@ -72,7 +72,7 @@ def test_every_field_has_an_entry_and_every_entry_is_a_field(resource):
     assert {name for name in names if IN_POD not in name} <= fields
 
 
-def test_no_name_stands_twice():
+def test_volcano_feature_tables_have_unique_names():
     for features in (KINDS, ANNOTATIONS, JOB_PLUGINS, ACTIONS, PLUGINS, ARGUMENTS, *FIELDS.values()):
         assert len({feature.name for feature in features}) == len(features)
 

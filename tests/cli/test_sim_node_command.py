@@ -80,7 +80,7 @@ def test_patch_of_each_command(asked, command, patch, said):
     assert {token for *_, token in seen} == {"Bearer secret"}
 
 
-def test_if_one_node_does_not_exist_none_is_lost(asked):
+def test_sim_node_lose_with_unknown_node_loses_none(asked):
     seen, path = asked
     result = call("lose", "node-000", "other", "--kubeconfig", str(path))
     assert result.exit_code == 1

@@ -28,7 +28,7 @@ def test_column_has_minimum_width_and_watch_width():
     assert printed([["x", "y"]], columns, room=True) == ["A      B", "x      y"]
 
 
-def test_no_rows():
+def test_text_table_without_rows_prints_header():
     assert printed([]) == ["Name    Count  Note"]
 
 

@@ -52,7 +52,7 @@ def refusal(plugin: str, arguments: str = "{}") -> str:
     return str(refused.value)
 
 
-def test_without_any_there_are_the_built_in_ones() -> None:
+def test_plugin_loader_without_external_plugins_yields_built_ins() -> None:
     assert plugin_names() == frozenset(BUILT_IN)
     found = plugin_factories(default_config())
     assert all(BUILT_IN[name] is factory for name, factory in found.items())
@@ -132,7 +132,7 @@ def test_two_packages_with_one_name(install: Install) -> None:
     assert "acme 1.0 (acme:Quiet)" in found and "other 1.0 (other:Quiet)" in found and "remove all but one" in found
 
 
-def test_one_package_twice_on_the_path_is_one(install: Install) -> None:
+def test_plugin_package_installed_twice_counts_once(install: Install) -> None:
     install("acme", GOOD, "quiet = acme:Quiet")
     install("Acme", GOOD, "quiet = acme:Quiet")
     assert "quiet" in plugin_factories(read_config(config("quiet"), "conf.yaml"))

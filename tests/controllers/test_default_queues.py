@@ -13,7 +13,7 @@ from pumice.kube.client.transport import Session
 from tests.support.live_cluster import QUEUES, eventually, live
 
 
-def test_they_are_made_where_they_are_missing(tmp_path):
+def test_default_queues_are_recreated_when_missing(tmp_path):
     async def check(running: RunningCluster) -> None:
         def there() -> set[str]:
             return {queue["metadata"]["name"] for queue in running.api.list(QUEUES)}

@@ -35,7 +35,7 @@ def pod(**more: Any) -> dict[str, Any]:
         (pod(status={"phase": "Pending"}), True),
     ],
 )
-def test_who_lacks_a_group(found: dict[str, Any], lacks: bool) -> None:
+def test_only_unfinished_pods_of_our_schedulers_lack_a_podgroup(found: dict[str, Any], lacks: bool) -> None:
     assert lacks_group(found) is lacks
 
 
@@ -139,7 +139,7 @@ def test_every_version_of_a_deployment_has_a_group() -> None:
         ({MIN_MEMBER: "many"}, {}, {}, 1),
     ],
 )
-def test_how_many_pods_of_an_owner_belong_together(
+def test_podgroup_min_member_comes_from_annotations_capped_by_replicas(
     of_pod: dict[str, str], of_owner: dict[str, str], wanted: dict[str, int], least: int
 ) -> None:
     owner = {"metadata": {"annotations": of_owner}, "spec": wanted}

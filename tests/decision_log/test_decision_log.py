@@ -302,7 +302,7 @@ def test_another_format_is_refused_by_name(recorded: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["", "hello\n", '{"is":"cycle"}\n', '{"some":"json"}\n', "[]\n", "\x00" * 50])
-def test_what_is_no_log_is_refused(tmp_path: Path, text: str) -> None:
+def test_replay_rejects_file_that_is_no_decision_log(tmp_path: Path, text: str) -> None:
     (tmp_path / "x").write_text(text)
     with pytest.raises(LogError, match=r"decision log"):
         replay(tmp_path / "x")

@@ -146,7 +146,7 @@ def test_a_scheduler_that_died_in_the_middle_of_a_line(tmp_path: Path) -> None:
     assert status == 0 and [each["torn"] for each in found["files"]] == [True, False]
 
 
-def test_without_a_disk_scheduling_goes_on(tmp_path: Path) -> None:
+def test_scheduling_continues_when_decision_log_is_not_writable(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("a file where the folder should be")
 
     async def check(running: RunningCluster) -> None:

@@ -418,7 +418,7 @@ def check_afterwards(server: Server) -> None:
     assert server.stop() == 0
 
 
-def test_nothing_acknowledged_is_lost_when_it_is_killed(server: Server) -> None:
+def test_acknowledged_writes_survive_kill_of_server(server: Server) -> None:
     torment(server, kills=4, seed=5)
     check_afterwards(server)
 
@@ -431,7 +431,7 @@ def test_killed_at_fifty_moments(server: Server) -> None:
     check_afterwards(server)
 
 
-def test_it_stops_when_told_even_with_watchers_and_requests_under_way(server: Server) -> None:
+def test_server_stops_cleanly_with_open_watches_and_requests(server: Server) -> None:
     server.start()
     _await_nodes(server)
     workers: list[Worker] = [Writer(server, 0, 1), Watcher(server, "configmaps")]

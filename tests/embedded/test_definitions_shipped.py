@@ -164,7 +164,7 @@ def test_defaults(kind: str) -> None:
     assert found.get("spec", {}) == DEFAULTS[kind]
 
 
-def test_what_is_allocated_is_always_there() -> None:
+def test_queue_status_always_has_allocated() -> None:
     queue = create(RESOURCES["Queue"], named())
     assert update(RESOURCES["Queue"], queue, {"status": {"state": "Open"}}, sub="status")["status"] == {
         "state": "Open",

@@ -31,7 +31,7 @@ def test_admission_rules_are_on_by_default(tmp_path: Path) -> None:
     assert asyncio.run(create(admission=False)) == ["default", "lost", "root"]
 
 
-def test_what_is_there_from_the_start_is_what_admission_would_make_of_it(tmp_path: Path) -> None:
+def test_initial_queues_are_unchanged_by_admission_defaults(tmp_path: Path) -> None:
     async def look() -> None:
         async with running_cluster(with_pumice(settings(tmp_path))) as running:
             before = running.api.list(QUEUES)

@@ -19,7 +19,7 @@ def kubectl(clusters: Clusters) -> Iterator[Namespace]:
         yield Namespace(kubeconfig, "default")
 
 
-def test_all_errors_are_reported_at_once(kubectl: Namespace) -> None:
+def test_admission_reports_all_errors_at_once(kubectl: Namespace) -> None:
     kubectl("create", "-f", "-", given=queue("lab", deserved={"cpu": "4"}))
     wrong = queue("bench", parent="lab", deserved={"cpu": "6"}, guarantee={"resource": {"cpu": "7"}})
     status, said = kubectl.tried("create", "-f", "-", given=wrong)

@@ -57,7 +57,7 @@ def test_a_parameter_that_is_taken_out_goes_back_to_its_default(kubectl: Namespa
     }  # fmt: skip
 
 
-def test_what_a_hierarchy_made_below_a_queue_made_by_hand_goes_with_the_entry(kubectl: Namespace) -> None:
+def test_removed_hierarchy_entry_deletes_children_and_restores_manual_queue(kubectl: Namespace) -> None:
     apply(kubectl, queue("above"))
     apply(kubectl, queue("hand", parent="above", weight=2))
     apply(kubectl, queue("above", hierarchy=[entry("hand", entry("handc"), weight=3), entry("other")]))

@@ -173,14 +173,14 @@ def tree_and_means(seed: int, completions: int, rule: str, capacity: int = 80, *
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_nobody_is_short_by_more_than_a_task(seed: int) -> None:
+def test_shortfall_of_leaf_is_at_most_one_task(seed: int) -> None:
     tree, target, held = tree_and_means(seed, 300, "steer")
     leaf, group = shortfalls(tree, target, held)
     assert leaf <= 1.0001 and group <= 3.0
 
 
 @pytest.mark.long
-def test_nobody_is_short_by_more_than_a_task_on_500_trees() -> None:
+def test_shortfall_of_leaf_is_at_most_one_task_on_500_trees() -> None:
     # A leaf whose room went to somebody else who was owed waits until one of those above their part ends, which may
     # take a hundred completions: so the mean is over 600.
     found = []
@@ -211,14 +211,14 @@ BEARS = {"steer": {"limits": True, "fine": False}, "paper": {"limits": False, "f
 
 @both_rules
 @pytest.mark.parametrize("seed", range(4))
-def test_nobody_starves(seed: int, rule: str) -> None:
+def test_no_leaf_starves_under_churn(seed: int, rule: str) -> None:
     _, target, held = tree_and_means(seed, 500, rule, capacity=200, **BEARS[rule])
     assert starving(target, held) == {}
 
 
 @pytest.mark.long
 @both_rules
-def test_nobody_starves_on_200_trees(rule: str) -> None:
+def test_no_leaf_starves_under_churn_on_200_trees(rule: str) -> None:
     found = {}
     least = 1.0
     for seed in range(200):
@@ -421,7 +421,7 @@ def lacks(engine: Engine) -> list[float]:
     return found
 
 
-def test_with_jobs_that_come_and_go_less_is_missing_than_by_the_published_rule() -> None:
+def test_steer_has_smaller_shortfall_than_paper_under_job_churn() -> None:
     # On a single tree an organisation may be worse off: a task larger than what its team misses waits for a whole one.
     seeds = range(1, 5)
     steer, paper = ([mean_shortfalls(rule, seed, jobs=60) for seed in seeds] for rule in ("steer", "paper"))
@@ -430,7 +430,7 @@ def test_with_jobs_that_come_and_go_less_is_missing_than_by_the_published_rule()
 
 
 @pytest.mark.long
-def test_with_jobs_that_come_and_go_on_many_seeds() -> None:
+def test_steer_has_smaller_shortfall_than_paper_on_many_seeds() -> None:
     sums = {"steer": [0.0] * 3, "paper": [0.0] * 3}
     for seed in range(10):
         for rule, total in sums.items():

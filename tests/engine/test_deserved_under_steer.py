@@ -31,7 +31,7 @@ def test_each_queue_has_what_it_deserves_or_all_it_wants(deserved: list[int], wa
     assert sum(world.held(name) for name in names) == min(20, sum(wanted.values()))
 
 
-def test_who_wakes_takes_back_what_it_deserves() -> None:
+def test_waking_queue_is_entitled_to_its_deserved_amount() -> None:
     world = QueueWorld(Queue("a", deserved=cpu(12)), Queue("b", deserved=cpu(4)), room=16, policy="drf and capacity")
     world.job("b", 20)
     world.cycle()

@@ -223,7 +223,7 @@ def test_tasks_that_ask_for_nothing_are_served_and_count_towards_the_minimum(mak
 
 
 @each_engine
-def test_without_places_for_all_of_its_minimum_nothing_starts(make: Callable[[], Engine]) -> None:
+def test_gang_starts_only_when_pod_slots_suffice_for_minimum(make: Callable[[], Engine]) -> None:
     free = [TaskSpec("ns", f"free-{i}", (0, 0, 1), job="ns/a") for i in range(2)]
     engine = cluster(make, NodeSpec("n", (10, 10, 2)), job("a", min_member=3), *tasks("a", 1, (1, 0, 1)), *free)
     engine.cycle(1)
@@ -328,7 +328,7 @@ def test_a_failed_bind_is_tried_again(make: Callable[[], Engine]) -> None:
     assert [d.task for d in first if isinstance(d, Bind)] == [d.task for d in again if isinstance(d, Bind)]
 
 
-def test_what_is_seen_is_what_was_decided() -> None:
+def test_reported_binds_change_nothing() -> None:
     # A shell that carries out binds and reports them changes nothing.
     engine = cluster(ENGINES["steer"], job("a"), *tasks("a", 4, (1, 0, 1)))
     engine.cycle(1)

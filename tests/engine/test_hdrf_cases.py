@@ -20,7 +20,7 @@ each_filled = pytest.mark.parametrize(
 )
 
 
-def test_all_fifty_are_here() -> None:
+def test_case_table_has_all_fifty_cases() -> None:
     assert len(CASES) == 50 and sum("fill_steer" in case["expected"] for case in CASES) >= 47
 
 

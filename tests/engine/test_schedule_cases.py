@@ -187,7 +187,7 @@ def outcome(engine: Engine) -> Outcome:
 
 
 @each_case
-def test_one_cycle(case: Case, policy: str) -> None:
+def test_one_cycle_gives_expected_binds_evictions_and_phases(case: Case, policy: str) -> None:
     engine = build(case, policy)
     got = outcome(engine)
     engine.validate()
@@ -202,7 +202,7 @@ def test_one_cycle(case: Case, policy: str) -> None:
 
 
 @each_case
-def test_nobody_goes_unless_somebody_starts(case: Case, policy: str) -> None:
+def test_cycle_evicts_only_when_a_task_is_pipelined(case: Case, policy: str) -> None:
     got = outcome(build(case, policy))
     assert got.waits or not got.evicts
 

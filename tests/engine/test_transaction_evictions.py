@@ -268,7 +268,7 @@ def test_an_inner_discard_keeps_the_outer_departures() -> None:
     engine.validate()
 
 
-def test_who_is_spared_is_as_before_and_the_others_stay_gone() -> None:
+def test_undone_eviction_restores_task_and_keeps_other_evictions() -> None:
     _, engine = full_node()
     transaction = Transaction(engine.context)
     first, second, third = of(engine, "old"), of(engine, "young"), of(engine, "old", 1)
@@ -302,7 +302,7 @@ def test_a_right_that_was_handed_over_comes_back() -> None:
     assert trace(engine) == before
 
 
-def test_who_was_only_just_placed_is_withdrawn_without_a_word() -> None:
+def test_evicting_task_bound_in_same_cycle_withdraws_its_bind() -> None:
     shell, engine = full_node()
     shell.node("m", 1)
     shell.job("a", [(1,)], name="late")

@@ -55,7 +55,7 @@ def test_a_namespace_that_is_there_is_left_as_it_is(real, kubectl):
     assert kubectl("get", "namespace", "made", "-o", ENFORCED) == "restricted"
 
 
-def test_it_is_there_only_once(real, kubectl):
+def test_second_installation_in_another_namespace_is_refused(real, kubectl):
     works(real, "install", "-n", "team-a", BARE)
     account = "--as=system:serviceaccount:team-a:pumice-scheduler"
     until(lambda: kubectl.tried("auth", "can-i", "list", "pods", "-A", account)[0] == 0)

@@ -107,7 +107,7 @@ def test_chart_renders_the_manifests_of_a_dry_run(offline):
     }
 
 
-def test_so_it_does_with_settings_of_any_form(offline, tmp_path):
+def test_chart_renders_scheduler_configuration_of_any_form(offline, tmp_path):
     settings = 'actions: "allocate"  # {{ not a template }}\ntiers:\n- plugins: [{name: gang}]\n'
     (tmp_path / "scheduler.yaml").write_text(settings)
     text = offline(*TEMPLATE, "--set-file", f"schedulerConfig={tmp_path / 'scheduler.yaml'}")
@@ -143,7 +143,7 @@ def clean(real: Real, helm: Helm) -> Iterator[Real]:
     assert pumice(real.admin, "uninstall", "--namespace", HOME)[0] == 0
 
 
-def test_in_changed_back_and_out(helm, clean, home):
+def test_chart_installs_upgrades_rolls_back_and_uninstalls(helm, clean, home):
     kubectl = clean.kubectl(HOME)
     said = helm("install", "pumice", CHART, "--create-namespace", "--set", "replicas=1")
     assert "STATUS: deployed" in said and f"pumice uninstall --namespace {HOME}" in said
@@ -186,7 +186,7 @@ def test_out_of_the_way_first_then_out(helm, clean):
     kubectl("delete", "queue", "held", "--timeout=10s")
 
 
-def test_no_service_monitor_without_the_operator(helm, clean):
+def test_service_monitor_is_refused_without_prometheus_operator(helm, clean):
     arguments = ("install", "pumice", CHART, "--create-namespace", "--set", "serviceMonitor=true")
     status, _, wrong = helm.tried(*arguments)
     assert status == 1 and 'no matches for kind "ServiceMonitor"' in wrong

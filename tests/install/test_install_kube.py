@@ -38,7 +38,7 @@ def install(real: Real, *more: str) -> list[str]:
     return said.splitlines()
 
 
-def test_in_again_and_out(real):
+def test_installer_installs_reinstalls_and_uninstalls(real):
     kubectl = real.kubectl()
     assert all(line.endswith(" created") for line in install(real, "--no-webhooks"))
     mine = '{"metadata":{"finalizers":["pumice.dev/queue","some.body/else"]},"spec":{"weight":7}}'

@@ -78,7 +78,7 @@ def covers(right: PolicyRule, event: Object) -> bool:
     return group == right.group and resource in right.resources and verb in right.verbs and named
 
 
-def test_nothing_was_refused(recorded):
+def test_no_request_of_components_was_refused(recorded):
     refused = [event for event in recorded if event["responseStatus"]["code"] in (401, 403)]
     policy = [event for event in refused if event["objectRef"].get("name") == "unlucky"]  # which no right would help
     assert [use(event) for event in refused if event not in policy] == []
@@ -97,7 +97,7 @@ ROLES = "/apis/rbac.authorization.k8s.io/v1"
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_without_any_one_right_something_is_refused(component, day, client, recorded):
+def test_every_permission_is_needed_by_some_request(component, day, client, recorded):
     name = f"pumice-{component}"
     places = (f"{ROLES}/clusterroles/{name}", f"{ROLES}/namespaces/{HOME}/roles/{name}")
     tried = 0
@@ -160,7 +160,7 @@ class Without:
         self.kubectl("patch", "clusterrole", self.role, "--type=merge", "-p", json.dumps({"rules": rules}))
 
 
-def test_without_binding_no_pod_is_bound(day):
+def test_scheduler_without_binding_permission_binds_no_pod(day):
     with Without(day.real, SCHEDULER, "pods/binding"):
         until(lambda: not may(day, SCHEDULER, "create", "pods/binding"))
         day.make(day.pod("waits"))
@@ -169,7 +169,7 @@ def test_without_binding_no_pod_is_bound(day):
     day.await_bound("waits")
 
 
-def test_without_creating_pods_jobs_have_none(day):
+def test_controllers_without_pod_permission_create_no_pods(day):
     with Without(day.real, CONTROLLERS, "pods"):
         until(lambda: not may(day, CONTROLLERS, "create", "pods"))
         day.make(day.job("empty", 1))
@@ -186,7 +186,7 @@ def test_without_creating_pods_jobs_have_none(day):
         ("nameless", "users", "name", "users.pumice.dev"),
     ],
 )
-def test_without_the_right_to_make_a_podgroup_jobs_have_no_pods(day, name, right, verb, resource):
+def test_controllers_without_podgroup_permissions_create_no_pods(day, name, right, verb, resource):
     before = len(refusals(day, CONTROLLERS, "podgroups"))
     with Without(day.real, CONTROLLERS, right):
         until(lambda: not may(day, CONTROLLERS, verb, resource))

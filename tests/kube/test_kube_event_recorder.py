@@ -99,7 +99,7 @@ def test_after_a_while_or_when_the_server_has_forgotten_it_is_a_new_event() -> N
     asyncio.run(test())
 
 
-def test_what_does_not_fit_is_dropped() -> None:
+def test_events_beyond_queue_limit_are_dropped() -> None:
     async def test() -> None:
         async with recording(waiting=3, remembered=2) as (recorder, behind, _, _):
             for number in range(10):
@@ -177,7 +177,7 @@ def test_a_few_are_written_at_a_time_but_never_one_beside_itself() -> None:
     asyncio.run(test())
 
 
-def test_those_of_thousands_of_pods_that_start_at_once_are_all_written() -> None:
+def test_events_of_thousands_of_pods_are_not_dropped() -> None:
     api = Slow()
     recorder = EventRecorder(api, "pumice")  # type: ignore[arg-type]  # nothing is written here
     for number in range(5000):
@@ -186,7 +186,7 @@ def test_those_of_thousands_of_pods_that_start_at_once_are_all_written() -> None
     assert recorder.dropped == 0
 
 
-def test_no_event_is_lost_or_doubled_while_the_server_is_away() -> None:
+def test_events_are_neither_lost_nor_duplicated_during_server_outage() -> None:
     async def test() -> None:
         async with recording() as (recorder, behind, proxy, _):
             async with writing(recorder):

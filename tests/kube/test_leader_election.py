@@ -64,7 +64,7 @@ def test_an_api_that_takes_its_time_does_not_cost_the_lead(monkeypatch: pytest.M
     assert server.clock - before == pytest.approx(96.0)
 
 
-def test_what_is_not_written_by_a_holder_is_no_sign_of_life() -> None:
+def test_foreign_write_to_lease_does_not_count_as_renewal() -> None:
     server = Still()
     dead, waiting = server.replica("a"), server.replica("b")
     done(dead.attempt())
@@ -91,7 +91,7 @@ def seen_by_another() -> tuple[Still, Stepped, Stepped]:
 
 
 @pytest.mark.parametrize("meddle", [Server.delete, Server.empty, Server.shorten])
-def test_who_waits_goes_on_waiting_when_somebody_meddles(meddle: Callable[[Server], None]) -> None:
+def test_standby_waits_full_lease_duration_after_foreign_change(meddle: Callable[[Server], None]) -> None:
     server, leader, waiting = seen_by_another()
     meddle(server)
     for _ in range(8):
@@ -129,7 +129,7 @@ def test_longer_than_usual_is_waited_for_too() -> None:
     assert waiting.held
 
 
-def test_what_was_given_back_is_free_at_once_also_to_newcomers() -> None:
+def test_released_lease_can_be_acquired_at_once() -> None:
     server, leader, waiting = seen_by_another()
     leader._until = float("-inf")
     assert done(leader.give_back())
@@ -158,7 +158,7 @@ def warnings(log: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("verb", ["get", "create"])
-def test_one_that_can_never_lead_is_in_trouble_from_the_beginning(verb: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_replica_without_lease_access_reports_trouble_from_start(verb: str, caplog: pytest.LogCaptureFixture) -> None:
     server = Still()
     server.refuses[verb] = FORBIDDEN
     lease = server.replica("a")
@@ -178,7 +178,7 @@ def test_one_that_can_never_lead_is_in_trouble_from_the_beginning(verb: str, cap
     assert lease.trouble == ""
 
 
-def test_one_that_waits_and_is_cut_off_is_in_trouble_when_it_ought_to_lead(caplog: pytest.LogCaptureFixture) -> None:
+def test_disconnected_standby_reports_trouble_once_lease_would_expire(caplog: pytest.LogCaptureFixture) -> None:
     server, _, waiting = seen_by_another()
     done(waiting._tried())
     server.refuses["get"] = UnreachableError("cut off")
@@ -257,7 +257,7 @@ def test_the_second_takes_over_when_the_first_is_gone_without_a_word() -> None:
     live(test)
 
 
-def test_who_cannot_renew_has_lost_it() -> None:
+def test_leader_that_cannot_renew_loses_lease() -> None:
     async def test(api: Api) -> None:
         first = replica(api, "a")
         await first.acquire()
@@ -274,7 +274,7 @@ def test_who_cannot_renew_has_lost_it() -> None:
     live(test)
 
 
-def test_who_sees_another_name_leads_no_longer() -> None:
+def test_leader_steps_down_when_lease_names_another_holder() -> None:
     async def test(api: Api) -> None:
         lease = Lease(api, "pumice", "default", identity="a")
         await lease.attempt()
@@ -310,7 +310,7 @@ def test_a_connection_that_is_dead_does_not_cost_the_lead() -> None:
     asyncio.run(run())
 
 
-def test_what_still_names_us_is_given_back_though_we_lead_no_longer() -> None:
+def test_expired_leader_releases_lease_still_in_its_name() -> None:
     async def test(api: Api) -> None:
         lease = replica(api, "a")
         await lease.acquire()

@@ -37,7 +37,7 @@ LABELS = {"app": "web", "size": "10", "odd": "ten"}
         ("Gt", "size", (), False),
     ],
 )
-def test_one_requirement(operator: str, key: str, values: tuple[str, ...], holds: bool) -> None:
+def test_requirement_matches_labels_by_operator(operator: str, key: str, values: tuple[str, ...], holds: bool) -> None:
     assert meets((Requirement(key, operator, values),), LABELS) is holds
     assert matches({"matchExpressions": [{"key": key, "operator": operator, "values": [*values]}]}, LABELS) is holds
 
@@ -57,7 +57,7 @@ def test_label_selector_with_labels_and_expressions() -> None:
     assert matches({}, {}) and matches({"matchLabels": None, "matchExpressions": None}, LABELS)
 
 
-def test_all_requirements_must_hold() -> None:
+def test_labels_must_meet_all_requirements() -> None:
     app, size = Requirement("app", "In", ("web",)), Requirement("size", "Gt", ("5",))
     assert meets((app, size), LABELS)
     assert not meets((app, size), {"app": "web"})

@@ -40,7 +40,7 @@ print(type(ssl.create_default_context()).__name__)
 
 
 @pytest.mark.parametrize("first", ["ssl", "asyncio"])
-def test_it_changes_nothing_where_it_comes_too_late(first: str) -> None:
+def test_load_asyncio_keeps_ssl_when_called_after_import(first: str) -> None:
     code = f"""
 import sys, {first}
 from kubesim.asyncio_without_ssl import load_asyncio

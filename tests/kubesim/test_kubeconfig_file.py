@@ -37,7 +37,7 @@ def test_a_reader_of_yaml_finds_what_was_given(token: str, authority: bytes, tmp
 
 
 @pytest.mark.parametrize("kind", ["clusters", "users"])
-def test_one_entry_of_others_among_ours_is_enough(kind: str, tmp_path: Path) -> None:
+def test_kubeconfig_with_foreign_entry_is_rejected(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     write_kubeconfig(path, SERVER, name="acme", token="t")
     path.write_text(path.read_text().replace(f"{kind}:\n", f"{kind}:\n- name: prod\n"))

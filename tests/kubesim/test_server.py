@@ -91,7 +91,7 @@ def test_a_new_cluster_has_what_every_cluster_has(tmp_path: Path) -> None:
     asyncio.run(look())
 
 
-def test_everything_is_there_again_after_a_restart(tmp_path: Path) -> None:
+def test_server_restart_restores_objects_and_nodes(tmp_path: Path) -> None:
     async def live() -> None:
         kept = settings(tmp_path, data=tmp_path / "data")
         async with running_cluster(kept) as running:
@@ -245,7 +245,7 @@ def test_invalid_certificates_are_refused(tmp_path: Path) -> None:
         assert str(refused.value) == words
 
 
-def test_what_fails_at_the_start_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_failed_server_start_leaves_no_files(tmp_path: Path) -> None:
     async def fail(**more: Any) -> None:
         async with running_cluster(settings(tmp_path, data=tmp_path / "data", **more)):
             pass

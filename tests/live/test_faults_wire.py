@@ -263,7 +263,7 @@ def check_patience(wire: FaultyWire, retry_after: float) -> None:
 # --- 409 -------------------------------------------------------------------------------------------------------------
 
 
-def test_somebody_else_who_binds_pods_meanwhile(installed: Cluster) -> None:
+def test_scheduler_recovers_when_rival_binds_pods_first(installed: Cluster) -> None:
     # One node is closed to the scheduler: there the rival puts every other pod that is about to be bound; the rest go
     # where the scheduler wants them.
     with wired(installed, nodes=7, closed=1) as world:

@@ -31,14 +31,14 @@ STILL = 2.0
 """Seconds without any change that count as rest: several cycles of the scheduler and periods of its statuses."""
 
 
-def test_nobody_is_short_by_two_tasks_on_three_trees(world: World) -> None:
+def test_queue_shortfall_stays_below_two_tasks_on_three_trees(world: World) -> None:
     # One tree of each style. Which tasks start first depends on when they are seen, and a small task behind a larger
     # one that found no room may be left out of a whole target: so far a group was short by 1.12 tasks at most.
     judge(world, range(3, 6), most=2)
 
 
 @pytest.mark.long
-def test_nobody_is_short_by_a_task_on_twenty_trees(world: World) -> None:
+def test_queue_shortfall_stays_below_one_task_on_twenty_trees(world: World) -> None:
     judge(world, range(20), most=1)
 
 

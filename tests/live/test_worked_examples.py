@@ -185,7 +185,7 @@ def test_users_of_a_queue_share_it_and_nobody_has_more_than_a_quarter_if_there_a
 
 
 @pytest.mark.long
-def test_one_user_has_no_more_than_the_factor_says(world: World) -> None:
+def test_user_limit_factor_caps_allocation_of_user(world: World) -> None:
     # dev deserves 12 of 24; userLimitFactor 0.5: dave has 6 of them, alone or not. The other queue has the rest.
     world.up(cpu=24)
     world.apply(queue("dev", userLimitFactor=0.5, deserved={"cpu": 12}), queue("ops"))

@@ -30,7 +30,7 @@ def said(*queues: Queue) -> list[str]:
     ],
     ids=["guarantee in capability", "guarantee in deserved", "deserved in capability"],
 )
-def test_one_queue_alone(queue: Queue, message: str) -> None:
+def test_contradicting_amounts_of_single_queue_are_reported(queue: Queue, message: str) -> None:
     assert said(queue) == [f"queue 'a' {message}; lower the first or raise the second"]
 
 
@@ -81,7 +81,7 @@ def test_the_cluster_is_judged_apart_and_only_by_what_it_has() -> None:
     assert not list(amounts.within({CPU: 0}))
 
 
-def test_who_makes_an_excess() -> None:
+def test_excess_makers_are_parent_and_guaranteed_children() -> None:
     queues = {
         queue.name: queue
         for queue in (

@@ -31,7 +31,7 @@ def test_pausing_stops_what_is_not_closed_and_resuming_starts_what_is_paused(bef
     assert state_after_command(before, "ResumeQueue", busy=True) is resumed
 
 
-def test_no_pause_opens_a_closed_queue():
+def test_pause_and_resume_leave_closed_queue_closed():
     state = CLOSED
     for command in ("PauseQueue", "ResumeQueue"):
         state = state_after_command(state, command, busy=False)

@@ -78,7 +78,7 @@ def test_weights_of_a_path_without_root_begin_at_its_first_segment() -> None:
     assert (weight(layout, "root/eng"), weight(layout, "root/eng/prod")) == (2, 8)
 
 
-def test_without_weights_the_queue_weighs_what_its_spec_says() -> None:
+def test_path_without_weights_uses_weight_of_queue_spec() -> None:
     layout = laid_out(Queue("q", weight=5, path="root/eng/prod"))
     assert (weight(layout, "root/eng"), weight(layout, "root/eng/prod")) == (1, 5)
 
@@ -91,7 +91,7 @@ def test_decimal_weights_mean_what_they_say() -> None:
 
 
 @pytest.mark.parametrize("weights", ["1/0", "1/-2", "1/x", "1/", "1", "1/2/3", "1/nan", "1/inf", "1/1e3", "1//2", ""])
-def test_what_is_no_weight_is_refused_by_its_field(weights: str) -> None:
+def test_invalid_path_weights_are_rejected_by_annotation_field(weights: str) -> None:
     layout = laid_out(Queue("q", path="root/a", path_weights=weights))
     assert refused(layout) == {"q"}
     assert layout.refusals[0].field == "metadata.annotations[volcano.sh/hierarchy-weights]"
@@ -208,7 +208,7 @@ def test_a_long_circle_is_named_in_short() -> None:
     )
 
 
-def test_what_hangs_on_a_circle_is_refused_too() -> None:
+def test_child_of_parent_cycle_is_rejected() -> None:
     layout = laid_out(Queue("a", parent="b"), Queue("b", parent="a"), Queue("e", parent="a"), Queue("f"))
     assert refused(layout) == {"a", "b", "e"} and places(layout) == {"f": "root/f"}
 

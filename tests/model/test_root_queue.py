@@ -27,7 +27,7 @@ ROOT = Queue("root")
         ("user_limit_factor", -1.0, "spec.userLimitFactor"),
     ],
 )
-def test_what_cannot_count_is_named_with_the_reason(field: str, value: Any, named: str) -> None:
+def test_root_queue_fields_without_effect_are_rejected_with_reason(field: str, value: Any, named: str) -> None:
     changed = replace(ROOT, **{field: value})
     ((where, message),) = fields_without_effect(changed)
     assert where == named
@@ -40,6 +40,6 @@ def test_what_cannot_count_is_named_with_the_reason(field: str, value: Any, name
     assert list(fields_without_effect(changed, changed)) == [], "what was there before may stay"
 
 
-def test_what_the_queues_below_follow_may_be_said() -> None:
+def test_root_queue_may_set_hierarchy_and_affinity() -> None:
     below = replace(ROOT, hierarchy=(HierarchyEntry("a"),), affinity=GroupAffinity(required=("gpu",)))
     assert list(fields_without_effect(below)) == []

@@ -52,13 +52,13 @@ def test_addresses(text: str, address: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["8080", "127.0.0.1", "127.0.0.1:", "::1:8080", "host:65536", "host:-1", "host:٣"])
-def test_what_is_no_address_is_named(text: str) -> None:
+def test_invalid_address_is_quoted_in_error(text: str) -> None:
     with pytest.raises(AddressError, match=r"127\.0\.0\.1:8080") as refused:
         parse_address(text)
     assert repr(text) in str(refused.value)
 
 
-def test_what_is_wrong_is_said_with_a_code() -> None:
+def test_failed_probes_answer_with_error_code_and_reason() -> None:
     wrong = {"alive": "", "ready": ""}
 
     async def run() -> None:
@@ -97,7 +97,7 @@ def test_a_loop_that_is_stuck_is_told_from_one_that_works() -> None:
     assert fine == (200, "ok\n")
 
 
-def test_it_stops_answering_when_it_is_over() -> None:
+def test_endpoints_stop_answering_after_exit() -> None:
     async def run() -> str:
         async with Endpoints(ANYWHERE, probes()) as endpoints:
             return endpoints.url

@@ -116,14 +116,14 @@ def test_a_bind_without_an_answer_is_asked_for_again_until_there_is_one() -> Non
     assert mirror.open_assumptions == 1  # until it is seen
 
 
-def test_one_that_had_arrived_counts() -> None:
+def test_bind_with_lost_response_counts_as_bound() -> None:
     cluster = Cluster(bind=[arrives_unheard])
     reported, hands, _ = carried_out(cluster, BIND)
     assert cluster.calls == ["bind", "bind", "get"]
     assert (reported, hands.bound, hands.failed) == ([], 1, 0)
 
 
-def test_one_that_had_arrived_counts_even_if_nobody_can_say_so_for_long() -> None:
+def test_bind_with_lost_response_counts_after_failing_reads() -> None:
     cluster = Cluster(bind=[arrives_unheard], get=[BROKEN] * 9 + [ApiError(403, "Forbidden", "not now")])
     reported, hands, _ = carried_out(cluster, BIND)
     assert (reported, hands.bound, hands.failed) == ([], 1, 0)
@@ -138,7 +138,7 @@ def test_a_pod_that_is_elsewhere_was_not_bound_by_us() -> None:
 
 
 @pytest.mark.parametrize("trouble", [WRONG, RuntimeError("a mistake of ours")])
-def test_what_went_wrong_inside_is_looked_at_once(trouble: Exception) -> None:
+def test_bind_with_internal_error_is_verified_once_and_reported_failed(trouble: Exception) -> None:
     cluster = Cluster(bind=[trouble])
     reported, hands, _ = carried_out(cluster, BIND)
     assert cluster.calls == ["bind", "get"]

@@ -48,7 +48,7 @@ def task(mirror: ClusterCache, change: Change[Any]) -> TaskSpec:
     return event.object
 
 
-def test_what_is_no_news_is_not_told() -> None:
+def test_cluster_cache_emits_no_event_for_unchanged_pod() -> None:
     mirror = ClusterCache(Registry())
     task(mirror, pod())
     assert list(mirror.events_for(pod())) == []
@@ -160,7 +160,7 @@ def test_a_job_that_was_let_in_stays_in() -> None:
     assert phase(group("Pending", uid="g2")) is JobPhase.PENDING
 
 
-def test_what_cannot_be_understood_is_refused_and_the_last_state_stays() -> None:
+def test_invalid_pod_update_is_rejected_and_keeps_last_state() -> None:
     refused: list[ObjectError] = []
     mirror = ClusterCache(Registry(), refused.append)
     task(mirror, pod())

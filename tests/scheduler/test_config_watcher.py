@@ -28,7 +28,7 @@ def file_with(path: Path, text: str) -> tuple[ConfigWatcher, list[str]]:
     return ConfigWatcher(path, said.append), said
 
 
-def test_what_it_says_counts_not_when_it_was_written(tmp_path: Path) -> None:
+def test_config_watcher_compares_content_not_modification_time(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     file, said = file_with(path, DEFAULT_CONFIG)
     assert file.first().actions[0] == "enqueue"

@@ -40,7 +40,7 @@ def test_a_gang_starts_whole_and_one_that_does_not_fit_waits(tmp_path: Path) -> 
     live(tmp_path, check)
 
 
-def test_what_ends_makes_room_and_the_group_says_what_became_of_it(tmp_path: Path) -> None:
+def test_finished_job_frees_room_and_pod_group_reports_completed(tmp_path: Path) -> None:
     async def check(running: RunningCluster) -> None:
         async with scheduling(running.server):
             await submit(running, "first", 12, **{"pumice.dev/run-seconds": "0.3"})

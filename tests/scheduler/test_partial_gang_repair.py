@@ -92,7 +92,7 @@ def test_a_part_that_cannot_be_completed_is_given_back(tmp_path: Path) -> None:
     live(tmp_path, check, count=1)
 
 
-def test_what_others_have_bound_stays(tmp_path: Path) -> None:
+def test_partial_gang_bound_by_other_scheduler_is_kept(tmp_path: Path) -> None:
     async def check(running: RunningCluster) -> None:
         clock = Clock()
         await submit(running, "large", CPU + 2)

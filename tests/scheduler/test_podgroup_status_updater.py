@@ -63,14 +63,14 @@ def told(
         shell.engine.apply(event)
 
 
-def test_what_a_group_says_when_it_is_first_seen_is_made_true(shell: Shell) -> None:
+def test_stale_pod_group_status_is_corrected_when_first_seen(shell: Shell) -> None:
     # So it was left by a scheduler that is gone: of three that ran none does, and the two that are there wait.
     binder = FakeBinder()
     told(PodGroupStatusUpdater(binder), shell, seen(None, group("Inqueue", running=3, failed=1)))  # type: ignore[arg-type]  # all it needs
     assert binder.written == [{"running": 0, "failed": 0}]
 
 
-def test_what_somebody_else_has_it_say_is_made_true_again_and_nothing_is_said_twice(shell: Shell) -> None:
+def test_foreign_pod_group_status_is_corrected_without_duplicate_writes(shell: Shell) -> None:
     binder = FakeBinder()
     phases = PodGroupStatusUpdater(binder)  # type: ignore[arg-type]  # all it needs
     told(phases, shell, seen(None, group()))

@@ -148,7 +148,7 @@ def test_the_scheduler_says_what_it_runs_with(tmp_path: Path) -> None:
     live(tmp_path, check)
 
 
-def test_of_very_many_namespaces_those_that_hold_most_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queue_status_lists_only_namespaces_with_largest_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_status, "MOST_LISTED", 2)
     shell = Shell(taking_engine(namespaces=True), audited=False)
     shell.node("n", 6)

@@ -29,7 +29,7 @@ class Machine:
         return self.clock() - BEGIN
 
 
-def test_it_follows_the_machines_clock() -> None:
+def test_slewed_clock_follows_small_offset_of_system_clock() -> None:
     machine = Machine()
     assert machine.after(10) == 10
     machine.off = LITTLE
@@ -49,7 +49,7 @@ def test_a_clock_that_is_a_year_ahead_for_a_moment_is_not_believed(caplog: pytes
     ]
 
 
-def test_one_that_stays_ahead_is() -> None:
+def test_slewed_clock_accepts_lasting_forward_jump_after_delay() -> None:
     machine = Machine()
     machine.off = 3600
     assert machine.after(1) == pytest.approx(1)
@@ -57,7 +57,7 @@ def test_one_that_stays_ahead_is() -> None:
     assert machine.after(1) == pytest.approx(3600 + PROOF + 1)
 
 
-def test_one_that_was_set_back_is_met_by_going_slower(caplog: pytest.LogCaptureFixture) -> None:
+def test_slewed_clock_runs_slower_after_system_clock_set_back(caplog: pytest.LogCaptureFixture) -> None:
     machine = Machine()
     machine.off = -9
     with caplog.at_level(logging.WARNING):

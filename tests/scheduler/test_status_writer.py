@@ -55,7 +55,7 @@ def play(server: Server, *writes: tuple[Any, ...]) -> Server:
     return server
 
 
-def test_what_comes_while_one_is_under_way_is_written_together_and_after_it() -> None:
+def test_pending_status_updates_of_object_are_merged_into_one_write() -> None:
     phases = [{"phase": phase} for phase in ("Inqueue", "Running", "Completed")]
     server = play(
         Server(), *((POD_GROUPS.name, "ns/g", phase) for phase in phases), (POD_GROUPS.name, "ns/g", {"running": 2})
@@ -64,26 +64,26 @@ def test_what_comes_while_one_is_under_way_is_written_together_and_after_it() ->
     assert server.calls == 1  # nothing had begun when the last one came
 
 
-def test_what_did_not_arrive_is_sent_again() -> None:
+def test_status_write_is_retried_when_server_is_unavailable() -> None:
     busy = ApiError(503, "ServiceUnavailable", "not now")
     server = play(Server(UnreachableError("cut"), busy), (QUEUES.name, "q", {"share": 0.5}))
     assert server.found == {"q": {"share": 0.5}} and server.calls == 3
 
 
-def test_what_is_refused_for_good_is_dropped() -> None:
+def test_status_write_is_dropped_when_object_is_not_found() -> None:
     gone = ApiError(404, "NotFound", "no such queue")
     server = play(Server(gone), (QUEUES.name, "q", {"share": 0.5}), (QUEUES.name, "r", {"share": 0.1}))
     assert server.found == {"r": {"share": 0.1}} and server.calls == 2
 
 
-def test_what_is_refused_because_of_who_asks_or_when_is_said_again() -> None:
+def test_status_write_is_retried_after_authorization_error_or_conflict() -> None:
     # Nobody else would: what is under way counts as written.
     troubles = [ApiError(code, "", "not you, not now") for code in (401, 403, 409)]
     server = play(Server(*troubles), (POD_GROUPS.name, "ns/g", {"phase": "Completed"}, "u1"))
     assert server.found == {"ns/g": {"phase": "Completed"}} and server.calls == 4
 
 
-def test_what_is_wrong_in_itself_is_not_said_again() -> None:
+def test_invalid_status_write_is_not_retried() -> None:
     wrong = ApiError(422, "Invalid", "status.phase: no such phase")
     server = play(Server(wrong), (POD_GROUPS.name, "ns/g", {"phase": "Sleeping"}), (QUEUES.name, "r", {"share": 0.1}))
     assert server.found == {"r": {"share": 0.1}} and server.calls == 2
@@ -102,7 +102,7 @@ def test_an_object_made_anew_does_not_say_what_the_one_before_had_to() -> None:
     assert server.found == {"ns/g": {"phase": "Pending"}} and server.calls == 2
 
 
-def test_what_waits_to_be_sent_again_gives_way_to_an_object_made_anew() -> None:
+def test_status_retry_is_dropped_when_object_is_recreated() -> None:
     async def run() -> dict[str, dict[str, Any]]:
         server = Server(ApiError(403, "Forbidden", "not now"))
         with mock.patch.object(status_writer, "Backoff", return_value=Backoff(0.02, 0.02)):
@@ -130,7 +130,7 @@ def test_a_condition_of_a_pod_is_merged_into_its_status() -> None:
 
 
 @pytest.mark.parametrize(("code", "logged"), [(404, 0), (409, 0), (403, 1), (422, 1)])
-def test_one_that_is_rejected_is_dropped_and_logged_once(
+def test_rejected_pod_condition_is_dropped_and_logged_once(
     code: int, logged: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     # The pod may be bound by now: the same condition must not be written to it later.
@@ -140,12 +140,12 @@ def test_one_that_is_rejected_is_dropped_and_logged_once(
     assert sum("rejects conditions of pods" in record.message for record in caplog.records) == logged
 
 
-def test_one_for_a_newer_revision_replaces_it() -> None:
+def test_pod_condition_for_newer_revision_replaces_pending_one() -> None:
     newer = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "QueueLimit"}]}
     server = play(Server(), POD, (PODS.name, "ns/p", newer, "u1", "8"))
     assert server.found == {"ns/p": newer} and server.calls == 1
 
 
-def test_without_an_answer_it_is_sent_again() -> None:
+def test_pod_condition_is_retried_when_server_is_unavailable() -> None:
     server = play(Server(UnreachableError("cut"), ApiError(503, "ServiceUnavailable", "not now")), POD)
     assert server.found == {"ns/p": CONDITION} and server.calls == 3

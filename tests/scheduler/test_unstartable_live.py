@@ -25,7 +25,7 @@ def events(running: RunningCluster, name: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_it_says_so_in_a_condition_and_in_an_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unstartable_job_gets_pod_group_condition_and_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unstartable, "REPORT_DELAY", 200_000)
     too_few = "2 of 5 required pods (minMember) exist; the job can start after the remaining pods are created"
     no_node = "its tasks (cpu 1, nvidia.com/gpu 1) would fit no node, not even an empty one: no node has nvidia.com/gpu"

@@ -48,14 +48,14 @@ def changing(*texts: str, cycles: int = 6) -> list[Document]:
     ]
 
 
-def test_it_is_in_force_from_its_cycle_on() -> None:
+def test_new_configuration_applies_from_cycle_of_event() -> None:
     simulation = ran(*changing(GIVES, TAKES))
     assert {cycle for cycle, decision in simulation.decisions if isinstance(decision, Evict)} == {4}
     assert counts(simulation) == {"default/early": (2, 2), "default/late": (2, 0)}
     assert not simulation.errors
 
 
-def test_what_was_decided_under_the_old_one_is_carried_out_under_the_new() -> None:
+def test_evictions_of_old_configuration_complete_under_new_one() -> None:
     # The evictions of cycle 4 take two cycles; in cycle 5 nobody may take any more. The two start all the same.
     documents = changing(GIVES, TAKES, GIVES, cycles=9)
     documents[0]["spec"]["terminationCycles"] = 2

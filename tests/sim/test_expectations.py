@@ -20,7 +20,7 @@ def found(expect, **spec):
     return [(one.where, one.expected, one.actual) for one in find_differences(simulation)]
 
 
-def test_nothing_expected_is_nothing_compared():
+def test_empty_expectations_have_no_difference():
     assert find_differences(ran(*DOCUMENTS)) == []
     assert found({}) == []
 

@@ -31,7 +31,7 @@ def made(owner, *others):
     return by_name(*expand_with_ages(owner, by_name(owner, *others)))
 
 
-def test_one_object_makes_a_queue_of_every_entry():
+def test_hierarchy_creates_one_queue_per_entry():
     found = made(WORKED)
     assert list(found) == ["default", "dev", "test1", "test2"]
     dev, test1 = found["dev"], found["test1"]
@@ -47,7 +47,7 @@ def test_entries_are_as_old_as_they_stand_in_the_file():
     assert [queues[name].created for name in ("default", "dev", "test1", "test2")] == [11, 12, 13, 14]
 
 
-def test_what_a_queue_says_itself_stays_unless_the_hierarchy_names_it():
+def test_hierarchy_overrides_only_queue_fields_set_in_entry():
     dev = Queue("dev", created=3, weight=9, priority=4, deserved=(1000,))
     found = made(WORKED, dev)["dev"]
     assert (found.weight, found.priority, found.deserved, found.created) == (5, 4, (1000,), 3)
@@ -117,7 +117,7 @@ def test_a_hierarchy_that_was_handed_down_can_be_taken_back():
     assert (dev.name, dev.hierarchy, dev.weight) == ("dev", (), 5)
 
 
-def test_one_that_a_queue_wrote_itself_stays_its_own():
+def test_hierarchy_set_by_queue_itself_is_not_withdrawn():
     queues = by_name(WORKED, *made(WORKED).values())
     queues["dev"] = Queue("dev", parent="root", hierarchy=(entry("own"),))
     assert without_given_hierarchies(WORKED, queues) == []

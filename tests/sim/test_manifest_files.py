@@ -86,7 +86,7 @@ def test_folder_without_manifests_is_refused(tmp_path):
 class TestApart:
     """Which files of a folder are a scenario each."""
 
-    def test_one_scenario_object_makes_the_folder_one_scenario(self, tmp_path):
+    def test_folder_with_scenario_object_is_one_scenario(self, tmp_path):
         (tmp_path / "a.yaml").write_text("kind: Scenario\nmetadata: {name: s}\n")
         (tmp_path / "b.yaml").write_text("kind: Node\nmetadata: {name: n}\n")
         ((path, manifests),) = read_scenarios(str(tmp_path))

@@ -65,7 +65,7 @@ class TestJob:
         assert {pod.preemptable for pod in parts(document)[1:]} == {True}
 
     @pytest.mark.parametrize("name", ["sla-waiting-time", "volcano.sh/preemptable"])
-    def test_what_is_said_about_it_wrongly_is_refused(self, name):
+    def test_job_with_invalid_annotation_is_rejected(self, name):
         document = job("train", "dev", 1)
         document["metadata"]["annotations"] = {name: "perhaps"}
         assert refusal(document)[:2] == ("Job/default/train", f"metadata.annotations[{name}]")
@@ -87,7 +87,7 @@ class TestJob:
             ({"nodeSelector": 3}, "spec.tasks[0].template.spec.nodeSelector"),
         ],
     )
-    def test_what_is_wrong_with_its_pods_is_wrong_in_its_template(self, change, field):
+    def test_invalid_pod_spec_is_reported_at_job_template_field(self, change, field):
         document = job("train", "dev", 1)
         document["spec"]["tasks"][0]["template"]["spec"] = change
         assert refusal(document)[:2] == ("Job/default/train", field)
@@ -101,7 +101,7 @@ class TestJob:
 
 class TestPod:
     @pytest.mark.parametrize("named", ["volcano.sh/queue-name", "scheduling.volcano.sh/queue-name"])
-    def test_that_waits_without_a_group_is_a_group_of_its_own(self, named):
+    def test_pending_pod_without_group_gets_own_pod_group(self, named):
         document = pod("p", cpu=1)
         annotations = {
             named: "dev",
@@ -127,7 +127,7 @@ class TestPod:
         document["metadata"]["annotations"] = {"sla-waiting-time": "long"}
         assert refusal(document)[:2] == ("Pod/default/p", "metadata.annotations[sla-waiting-time]")
 
-    def test_of_another_scheduler_gets_none(self):
+    def test_pod_of_other_scheduler_gets_no_pod_group(self):
         document = pod("p", cpu=1)
         document["spec"]["schedulerName"] = "other"
         assert len(parts(document)) == 1

@@ -52,7 +52,7 @@ def percent(simulation: Simulation) -> list[int]:
 
 
 @every_order
-def test_what_was_lent_comes_back(order: str) -> None:
+def test_reclaim_returns_borrowed_share_to_sibling_queue(order: str) -> None:
     seen: list[list[int]] = []
     opened(order).run(lambda simulation: seen.append(percent(simulation)))
     # What is promised counts as held from cycle 2 on, where the five wait for their room; then nothing moves any more.

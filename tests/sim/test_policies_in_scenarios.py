@@ -63,7 +63,7 @@ class TestBudgets:
         assert evictions(simulation) == [(3, "default/a"), (5, "default/a")]
         assert simulation.cluster.objects.budgets == {}
 
-    def test_one_that_makes_no_sense_is_refused_and_the_old_one_stays(self):
+    def test_invalid_disruption_budget_update_keeps_previous_budget(self):
         simulation = self.run(
             budget(minAvailable=4), events=[{"cycle": 2, "apply": budget(minAvailable=1, maxUnavailable=1)}]
         )

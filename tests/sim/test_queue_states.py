@@ -69,7 +69,7 @@ def waiting(name, **spec):
 
 class TestOneQueue:
     @pytest.mark.parametrize("state", ["Paused", "Closing", "Closed", "Unknown"])
-    def test_nothing_new_starts_what_runs_goes_on_and_what_waits_stays(self, state):
+    def test_non_open_queue_starts_nothing_and_keeps_running_pods(self, state):
         simulation = ran(
             node(cpu=4),
             with_state(queue("q"), state),
@@ -251,7 +251,7 @@ tiers:
         assert not [one for one in run_report(simulation)["decisions"] if one["type"] == "evict"]
 
     @pytest.mark.parametrize("name", ["a", "top"])
-    def test_what_waits_for_room_waits_no_longer_once_the_queue_is_paused(self, name):
+    def test_paused_queue_does_not_start_tasks_on_reclaimed_room(self, name):
         # In cycle 2 two tasks of b are evicted; they are gone at the end of cycle 4. a is paused before cycle 3.
         simulation = self.after(command(3, name, "PauseQueue"))
         assert len([one for one in run_report(simulation)["decisions"] if one["type"] == "evict"]) == 2
@@ -261,7 +261,7 @@ tiers:
             "new": 2,
         }
 
-    def test_what_runs_in_a_closed_queue_goes_if_others_are_entitled_to_it(self):
+    def test_closed_queue_loses_tasks_beyond_entitlement(self):
         # b closed: it is entitled to what it holds only as far as a leaves it: half.
         assert running(self.after(command(2, "b", "CloseQueue"))) == {"late": 2, "new": 2}
 

@@ -16,7 +16,7 @@ TREE = (
 )
 
 
-def test_everything_a_run_comes_to():
+def test_run_report_contains_all_results():
     report = run_report(ran(scenario(cycles=1), *TREE))
     assert (report["scenario"], report["cycles"], report["seconds"]) == ("try", 1, 1)
     sci = {
@@ -166,7 +166,7 @@ class TestEntitle:
         assert report["queues"].keys() == {"root-sci", "root/eng", "eng-prod"}
         assert report["queues"]["root/eng"] == {"entitled": {"cpu": "2", "memory": "2G"}, "share": 0.2}
 
-    def test_nothing_is_scheduled(self):
+    def test_entitle_report_schedules_nothing(self):
         simulation = opened(*TREE)
         entitle_report(simulation.cluster.engine)
         assert simulation.cluster.running_tasks() == []

@@ -20,7 +20,7 @@ def problems(*documents, file="dir/try.yaml"):
     return [(problem.file, problem.object, problem.field, problem.message) for problem in caught.value.problems]
 
 
-def test_everything_the_format_has_is_read():
+def test_scenario_reads_every_field_of_format():
     found = read(
         scenario(
             config=NO_PLUGINS,
@@ -58,7 +58,7 @@ def test_everything_the_format_has_is_read():
     assert found.expects_refusals
 
 
-def test_without_a_scenario_object_it_runs_as_it_stands_under_the_default():
+def test_scenario_without_scenario_object_uses_defaults():
     found = read(node(cpu=1), file="some/where.yaml")
     assert found.name == "where"
     assert found.spec.cycles is None and found.spec.expect is None
@@ -142,7 +142,7 @@ def test_a_scenario_object_needs_a_name():
     assert problems(document) == [("dir/try.yaml", "Scenario/?", "metadata.name", "Required value")]
 
 
-def test_of_two_scenario_objects_the_second_is_refused():
+def test_second_scenario_object_is_rejected():
     ((file, subject, _, message),) = problems(scenario(), scenario())
     assert (file, subject) == ("dir/try.yaml", "Scenario/try")
     assert "keep one of the two" in message

@@ -64,7 +64,7 @@ class TestFinish:
             ({"pods": ["a-t-0", "a-t-9"]}, "spec.events[0].finish.pods"),
         ],
     )
-    def test_what_does_not_run_can_not_finish_and_nothing_else_does(self, finish, field):
+    def test_finish_event_with_non_running_task_is_rejected_whole(self, finish, field):
         simulation = ran(happening({"finish": finish}), node(cpu=2), queue("q"), job("a", "q", 5, cpu=1))
         assert refusals(simulation) == [("Scenario/try", field)]
         assert counts(simulation) == {"default/a": (2, 3)}
@@ -171,7 +171,7 @@ class TestApply:
         simulation = ran(happening({"apply": queue("root", hierarchy=[{"name": "a"}])}, cycles=3), node(cpu=1), before)
         assert simulation.cluster.objects.queues.keys() == {"root", "a"}
 
-    def test_what_was_withdrawn_and_then_deleted_is_gone_for_good(self):
+    def test_queue_withdrawn_from_hierarchy_can_be_deleted_with_children(self):
         before = queue("root", hierarchy=[{"name": "a", "hierarchy": [{"name": "b"}]}, {"name": "c"}])
         simulation = ran(
             scenario(
@@ -284,7 +284,7 @@ class TestAdmission:
             ),
         ],
     )
-    def test_some_queues_stay(self, name, message):
+    def test_root_default_and_protected_queues_cannot_be_deleted(self, name, message):
         precious = queue("prod", parent="eng")
         precious["metadata"]["annotations"] = {"pumice.dev/protected": "true"}
         documents = (node(cpu=1), queue("eng"), precious, job("j", "prod", 1, cpu=1))
@@ -293,7 +293,7 @@ class TestAdmission:
         assert (first.object, first.reason) == (f"Queue/{name}", message)
         assert counts(simulation) == {"default/j": (1, 0)}
 
-    def test_of_a_job_only_numbers_change(self):
+    def test_job_update_that_changes_tasks_is_rejected(self):
         simulation = ran(
             happening({"apply": job("j", "q", 1, cpu=2)}), node(cpu=4), queue("q"), job("j", "q", 1, cpu=1)
         )

@@ -135,7 +135,7 @@ class TestJobs:
     def test_for_the_root_go_to_the_queue_that_every_cluster_has(self):
         assert loaded(group("g", queue="root")).objects.jobs["default/g"].queue == "default"
 
-    def test_of_a_pod_that_names_its_queue_are_there(self):
+    def test_pod_with_unknown_queue_annotation_is_rejected(self):
         document = pod("p", cpu=1)
         document["metadata"]["annotations"] = {"scheduling.volcano.sh/queue-name": "nope"}
         (problem,) = loaded(queue("dev"), document).problems
@@ -178,14 +178,14 @@ class TestJobs:
         (problem,) = loaded(queue("dev"), document).problems
         assert problem.reason == "spec.tasks[1].name: Duplicate value: 't': already the name of task 0"
 
-    def test_without_a_minimum_start_with_what_their_tasks_need(self):
+    def test_job_without_min_available_uses_minimum_of_tasks(self):
         document = job("j", "dev", 4, cpu=1)
         del document["spec"]["minAvailable"]
         assert loaded(queue("dev"), document).objects.jobs["default/j"].min_member == 4
         document["spec"]["tasks"][0]["minAvailable"] = 3
         assert loaded(queue("dev"), document).objects.jobs["default/j"].min_member == 3
 
-    def test_that_pods_name_must_exist(self):
+    def test_pod_group_named_by_pod_must_exist(self):
         (problem,) = loaded(queue("a"), group("train", queue="a"), pod("p", "trian")).problems
         assert problem.object == "Pod/default/p"
         assert problem.field == "metadata.annotations[scheduling.k8s.io/group-name]"
@@ -196,7 +196,7 @@ class TestJobs:
         assert not problems(scenario(events=[event]), queue("a"), pod("p", "train"))
 
 
-def test_all_problems_are_found_not_only_the_first():
+def test_loader_reports_problems_of_all_objects():
     found = problems(node("n", cpu="4GB"), queue("a", parent="b"), queue("b", parent="a"), group("g", queue="x"))
     assert [subject for subject, _ in found] == ["Node/n", "Queue/a", "Queue/b", "PodGroup/default/g"]
 
@@ -208,7 +208,7 @@ def test_a_bad_scenario_object_does_not_hide_bad_objects():
     assert len(decode_problems([Manifest("f", node("n", cpu="4GB"))])) == 1
 
 
-def test_nothing_runs_with_a_bad_object():
+def test_simulation_with_invalid_object_is_rejected():
     with pytest.raises(BadInput, match="Queue/a"):
         opened(queue("a", parent="nope"))
 

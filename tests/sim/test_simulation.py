@@ -7,7 +7,7 @@ from tests.sim.samples import counts, job, node, opened, queue, ran, scenario
 TWO = (node(cpu=2), queue("q"), job("j", "q", 3, cpu=1))
 
 
-def test_it_runs_until_nothing_changes():
+def test_simulation_runs_until_nothing_changes():
     # One cycle to fill, one in which nothing happens any more.
     assert ran(*TWO).cluster.cycles == 2
     assert ran(node(cpu=2)).cluster.cycles == 1
@@ -18,7 +18,7 @@ def test_or_as_long_as_it_is_told():
     assert ran(scenario(cycles=7), *TWO).cluster.cycles == 7
 
 
-def test_it_does_not_end_before_the_last_event():
+def test_simulation_does_not_end_before_last_event():
     event = {"cycle": 120, "finish": {"job": "default/j", "tasks": 1}}
     simulation = ran(scenario(events=[event]), *TWO)
     assert simulation.cluster.cycles == 121
@@ -65,7 +65,7 @@ def test_event_after_the_last_cycle_is_reported():
         ("{name: gang}", "share", False),
     ],
 )
-def test_what_decides_depends_on_the_policy(plugin, key, targets):
+def test_key_and_targets_depend_on_configured_plugin(plugin, key, targets):
     config = f"actions: enqueue, allocate\ntiers:\n- plugins:\n  - {plugin}\n"
     simulation = ran(scenario(config=config), *TWO)
     assert (simulation.key_name, simulation.has_targets) == (key, targets)

@@ -44,7 +44,7 @@ def test_the_same_seed_gives_the_same_run_and_another_another():
     assert decisions(1) != decisions(2)
 
 
-def test_one_task_ends_in_each_cycle_after_the_fill_and_demand_stays():
+def test_churn_ends_one_task_per_cycle_and_keeps_demand():
     simulation = ran(scenario(churn={"seed": 1, "completions": 25}), *COMPLEMENTARY)
     # The fill is one cycle, and one in which nothing changes.
     assert simulation.cluster.cycles == 2 + 25

@@ -121,7 +121,7 @@ def test_every_event_goes_with_every_action():
             assert ask(AROUND, job("j", "q", policies=[policy(event, action)])).allowed
 
 
-def test_what_is_filled_in():
+def test_job_admission_fills_in_defaults():
     tasks = [{"replicas": 3}, {"name": "b", "minAvailable": 0}, {"name": "c", "replicas": 4, "minAvailable": 2}]
     made = ask(AROUND, job("j", "q", tasks)).object["spec"]
     assert [(part["name"], part["replicas"]) for part in made["tasks"]] == [("default0", 3), ("b", 1), ("c", 4)]
@@ -164,7 +164,7 @@ def changed(edit):
         (lambda spec: spec.update(maxRetry=7), "maxRetry may not change"),
     ],
 )
-def test_what_may_change(edit, message):
+def test_job_update_allows_only_mutable_fields(edit, message):
     verdict = changed(edit)
     assert message in verdict.message
     assert verdict.allowed == (message == "")

@@ -55,7 +55,7 @@ def test_writes_are_ordered_even_where_the_clock_was_set_back() -> None:
 
 
 @pytest.mark.parametrize("forged", ["9999-12-31T23:59:59.999999Z", "2030-01-01T00:00:00Z", "soon", ""])
-def test_nobody_dates_their_own_write(forged: str) -> None:
+def test_weights_written_annotation_from_user_is_ignored(forged: str) -> None:
     around = world()
     assert written(around, annotated("one", "1/2/1", **{WEIGHTS_WRITTEN: forged}), NOON).startswith("2027-01-15")
     assert written(around, queue("plain", annotations={WEIGHTS_WRITTEN: forged}), NOON) == ""

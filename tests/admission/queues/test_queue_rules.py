@@ -37,7 +37,7 @@ def test_a_bare_queue_hangs_under_root_and_weighs_one():
     assert filled(queue("q"))["spec"] == {"parent": "root", "weight": 1, "reclaimable": True}
 
 
-def test_what_is_given_stays():
+def test_queue_defaulting_keeps_explicit_fields():
     given = queue("q", parent="p", weight=3, reclaimable=False)
     assert filled(given)["spec"] == given["spec"]
 
@@ -63,7 +63,7 @@ def test_paths_begin_at_root(path, weights, becomes, weighing):
     assert "parent" not in made["spec"], "the path says where it stands"
 
 
-def test_nothing_given_is_changed_in_place():
+def test_queue_defaulting_does_not_mutate_input():
     given = queue("q", annotations={HIERARCHY: "a"})
     before = json.dumps(given)
     assert filled(given) is not given
@@ -107,7 +107,7 @@ def test_a_path_may_not_end_up_below_a_queue_with_jobs():
     assert "queue 'eng' has unfinished jobs" in ask(around, queue("x", annotations={HIERARCHY: "root/eng/x"})).message
 
 
-def test_nothing_is_hung_below_a_queue_that_is_being_deleted():
+def test_queue_rejects_new_child_below_terminating_parent():
     leaving = queue("p", parent="root", deletionTimestamp="2024-01-01T00:00:00Z")
     around = world(leaving, queue("c", parent="p"))
     assert "queue 'p' is being deleted" in ask(around, queue("q", parent="p")).message
@@ -133,12 +133,12 @@ def test_the_children_of_root_share_the_cluster():
     assert ask(around, queue("b", parent="root", deserved={"cpu": "11"})).message
 
 
-def test_without_nodes_nobody_knows_how_large_the_cluster_is():
+def test_queue_amounts_are_not_capped_by_unknown_cluster_capacity():
     assert ask(world(), queue("a", guarantee={"cpu": "1000"})).allowed
     assert ask(world(node("n", cpu="1")), queue("a", deserved={"nvidia.com/gpu": "8"})).allowed, "they may yet come"
 
 
-def test_what_is_kept_for_children_their_parent_may_use():
+def test_child_guarantees_may_not_exceed_parent_capability():
     # 6 + 5 of at most 10: the parent could never hold what is kept free below it.
     around = world(queue("p", parent="root", capability={"cpu": "10"}), queue("a", parent="p", guarantee={"cpu": "6"}))
     refused = ask(around, queue("b", parent="p", guarantee={"cpu": "5"}))
@@ -146,7 +146,7 @@ def test_what_is_kept_for_children_their_parent_may_use():
     assert ask(around, queue("b", parent="p", guarantee={"cpu": "4"})).allowed
 
 
-def test_what_a_parent_does_not_name_the_next_above_does():
+def test_guarantee_sum_counts_grandchildren_below_parent_without_guarantee():
     # p promises 10; c names nothing, so what is below it counts: 6 + 5
     around = world(
         queue("p", parent="root", guarantee={"cpu": "10"}),
@@ -157,7 +157,7 @@ def test_what_a_parent_does_not_name_the_next_above_does():
     assert ask(around, queue("d", parent="p", guarantee={"cpu": "4"})).allowed
 
 
-def test_what_is_wrong_already_can_be_corrected_step_by_step():
+def test_excessive_deserved_sum_can_be_lowered_but_not_raised():
     # 6 + 6 of 10; each step down is let in, a step up is not
     around = world(
         queue("p", parent="root", deserved={"cpu": "10"}),
@@ -278,7 +278,7 @@ def test_a_path_that_is_too_deep_is_refused_before_a_tree_is_laid_out(monkeypatc
     )
 
 
-def test_of_two_paths_the_second_is_refused_in_whichever_order():
+def test_second_of_two_nested_paths_is_rejected_in_either_order():
     for first, second in (("root/sci", "root/sci/dev"), ("root/sci/dev", "root/sci")):
         around = world()
         assert put(around, queue("one", annotations={HIERARCHY: first})).allowed
@@ -337,7 +337,7 @@ def test_user_limits_of_a_parent_are_kept_and_come_back():
     assert with_user_limits_settled(leaf, leaf=True) is leaf
 
 
-def test_what_was_written_since_counts():
+def test_spec_user_limit_overrides_remembered_annotation():
     parent = queue(
         "q", userLimitFactor=2, annotations={USER_LIMITS: '{"minUserLimitPercent": 25, "userLimitFactor": 0.5}'}
     )
@@ -362,7 +362,7 @@ def test_admission_settles_the_queue_that_is_written():
 # ---- deletion -------------------------------------------------------------------------------------------------
 
 
-def test_what_goes_with_a_queue_children_first():
+def test_cascade_plan_lists_child_queues_first():
     around = world(
         queue("p"), queue("c", parent="p"), queue("d", parent="c"), group("g", "d"), job("j", "d"), queue("x")
     )

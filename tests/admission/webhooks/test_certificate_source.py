@@ -34,7 +34,7 @@ def test_a_certificate_serves_its_names_for_its_time():
     assert not serves(made, [*HOSTS, "elsewhere.svc"], NOON)
 
 
-def test_one_that_is_not_valid_yet_does_not_serve():
+def test_certificate_not_yet_valid_is_not_served():
     """As a replica makes it whose clock is far ahead; an hour is nothing."""
     assert not serves(issue(HOSTS, NOON + timedelta(days=2)), HOSTS, NOON)
     assert serves(issue(HOSTS, NOON + timedelta(minutes=59)), HOSTS, NOON)
@@ -56,7 +56,7 @@ def test_a_renewed_one_is_trusted_beside_the_old():
     assert old.authorities not in last.authorities and signer(new) in last.authorities, "what has run out is forgotten"
 
 
-def test_not_all_of_before_are_remembered():
+def test_renewed_certificate_keeps_only_four_previous_authorities():
     many = [issue(HOSTS, NOON)]
     while len(many) < 9:
         many.append(renewed(many[-1], HOSTS, NOON))
@@ -70,7 +70,7 @@ def test_names_add_up():
 
 @pytest.mark.parametrize("part", ["authorities", "certificate", "key"])
 @pytest.mark.parametrize("content", [b"", b"-----BEGIN NONSENSE-----", "other"])
-def test_what_does_not_belong_together_does_not_serve(part, content):
+def test_certificate_with_mismatched_part_is_not_served(part, content):
     other = getattr(issue(HOSTS, NOON), part) if content == "other" else content
     assert not serves(replace(issue(HOSTS, NOON), **{part: other}), HOSTS, NOON)
 
@@ -115,7 +115,7 @@ def test_a_secret_that_was_spoilt_is_made_good(tmp_path):
     with_api(tmp_path, check)
 
 
-def test_what_was_in_a_secret_that_is_lost_is_still_trusted(tmp_path):
+def test_recreated_secret_still_trusts_authority_of_lost_secret(tmp_path):
     async def check(api: Api) -> None:
         replicas = [SecretCertificate(api, "default", "kept", HOSTS, now=lambda: NOON) for _ in range(2)]
         old = {await replica.current() for replica in replicas}
@@ -220,7 +220,7 @@ def test_another_is_shown_when_all_must_have_heard_of_it():
     assert scene.look(40) == [old, new]
 
 
-def test_who_overwrites_it_has_it_again_and_the_time_begins_anew():
+def test_overwritten_ca_bundle_is_restored_and_trust_delay_restarts():
     scene = Scene()
     scene.look(0)
     old = scene.source.certificate
@@ -232,7 +232,7 @@ def test_who_overwrites_it_has_it_again_and_the_time_begins_anew():
     assert scene.look(69) == [old, new]
 
 
-def test_what_is_trusted_no_more_is_not_shown_any_longer():
+def test_untrusted_certificate_is_replaced_without_delay():
     scene = Scene()
     scene.look(0)
     new = scene.source.certificate = issue(HOSTS, NOON)

@@ -15,7 +15,7 @@ from tests.support.admitted import queue
 from tests.support.live_cluster import eventually, live
 
 
-def test_it_follows_and_runs_ahead(tmp_path):
+def test_informer_view_follows_watch_and_includes_expected_objects_until_timeout(tmp_path):
     async def check(running: RunningCluster) -> None:
         now = [0.0]
         async with Session(Access(running.server)) as session:

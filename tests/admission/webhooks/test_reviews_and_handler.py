@@ -39,7 +39,7 @@ def test_a_difference_applied_gives_the_other(old, new):
     assert json.dumps(old) == before
 
 
-def test_nothing_to_do_is_no_patch():
+def test_json_patch_between_equal_objects_is_empty():
     assert list(json_patch_between({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]})) == []
 
 
@@ -180,12 +180,12 @@ def test_pods_of_others_are_left_alone():
 
 
 @pytest.mark.parametrize("spec", ["text", 7, ["list"], {"tasks": "text"}, {"tasks": [7]}])
-def test_what_has_no_form_is_let_through_to_the_schema(spec):
+def test_malformed_job_spec_is_left_to_schema_validation(spec):
     asked = read(review(Request(CREATE, JOBS, {"metadata": {"name": "odd"}, "spec": spec})))
     assert asyncio.run(AdmissionHandler(Around(world()), Known()).fill_in(asked)).refusals == ()
 
 
-def test_what_is_let_in_is_expected_but_not_on_trial():
+def test_handler_expects_admitted_creates_but_not_dry_runs():
     around = Around(world())
     judge = AdmissionHandler(around, Known())
     for name, dry_run, old in (("real", False, None), ("trial", True, None), ("later", False, queue("later"))):
@@ -207,7 +207,7 @@ def test_what_is_let_in_is_expected_but_not_on_trial():
         ),
     ],
 )
-def test_what_is_no_review(body, says):
+def test_invalid_admission_review_raises_review_error(body, says):
     with pytest.raises(ReviewError, match=says):
         read(body)
 

@@ -58,7 +58,7 @@ def serving(place: Path, check: Callable[[RunningCluster, Webhooks, Changing], A
     live(place, run, count=1)
 
 
-def test_it_answers_over_tls(tmp_path):
+def test_webhook_server_answers_reviews_over_tls(tmp_path):
     async def check(running: RunningCluster, webhooks: Webhooks, source: Changing) -> None:
         wanted = review(Request(CREATE, QUEUES, queue("lost", parent="nowhere"), user="carla"))
         status, answer = await post(f"{webhooks.url}/validate", wanted, source.made.authorities)
@@ -95,7 +95,7 @@ def test_another_certificate_is_shown_to_whoever_comes_next(tmp_path):
     serving(tmp_path, check)
 
 
-def test_what_does_not_arrive_is_not_waited_for(tmp_path, monkeypatch):
+def test_webhook_server_times_out_incomplete_body_with_408(tmp_path, monkeypatch):
     monkeypatch.setattr(server, "READING", 0.5)
 
     async def check(running: RunningCluster, webhooks: Webhooks, source: Changing) -> None:
@@ -125,7 +125,7 @@ def test_only_so_many_are_read_at_a_time(tmp_path, monkeypatch):
     serving(tmp_path, check)
 
 
-def test_what_no_api_server_would_send_is_not_read(tmp_path):
+def test_webhook_server_rejects_oversized_body_with_413(tmp_path):
     async def check(running: RunningCluster, webhooks: Webhooks, source: Changing) -> None:
         status, _ = await post(f"{webhooks.url}/validate", io.BytesIO(bytes((8 << 20) + 1)), source.made.authorities)
         assert status == 413

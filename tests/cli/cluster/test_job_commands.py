@@ -45,7 +45,7 @@ def phase(client: Client, name: str, phase: str, **status: Any) -> None:
 # ---- submitting ----------------------------------------------------------------------------------------------------
 
 
-def test_everything_that_can_be_said_of_a_job(call: Caller, client: Client) -> None:
+def test_vsub_options_all_reach_created_job(call: Caller, client: Client) -> None:
     line = (
         "vsub train -q left -r 4 -m 2 -i torch -R cpu=2,nvidia.com/gpu=1 -L cpu=3 -S volcano --run-seconds 30 --fail 3 "
         "--max-retry 5 --ttl 60 --user ann --env A=b=c --label team=x -- python train.py --epochs 3 -q"

@@ -41,7 +41,7 @@ def test_a_line_each_by_name() -> None:
     ]
 
 
-def test_all_namespaces_and_some_queues() -> None:
+def test_job_table_lists_all_namespaces_filtered_by_queue() -> None:
     view = JobTable(queues=["dev"], everywhere=True)
     assert [line.split()[:3] for line in printed(view, [job("a"), job("a", "b"), job("c", queue="x")])] == [
         ["Namespace", "Name", "Queue"],

@@ -71,7 +71,7 @@ def test_long_names_and_big_numbers_keep_the_columns_in_line() -> None:
     )
 
 
-def test_no_queues_at_all() -> None:
+def test_queue_tree_without_queues_has_no_rows() -> None:
     assert QueueTable("tree").rows([]) == {}
 
 
@@ -187,7 +187,7 @@ def test_inner_nodes_of_one_name_have_lines_of_their_own_with_the_figures_of_roo
     assert [line.split()[0] for line in printed(below, queues).splitlines()[1:]] == ["eng", "|--two"]
 
 
-def test_of_many_namespaces_those_that_hold_most_are_named() -> None:
+def test_wide_queue_table_names_only_largest_namespaces() -> None:
     many = [{"name": f"n{i}", "share": i / 100} for i in range(8)]
     cell = printed(QueueTable("list", wide=True), [queue("dev", namespaces=many)]).split()[-2:]
     assert cell == ["n7=7.0%,n6=6.0%,n5=5.0%,n4=4.0%,n3=3.0%,3", "more"]

@@ -44,7 +44,7 @@ def test_every_program_has_a_script() -> None:
 
 
 @pytest.mark.parametrize("line", ["vqueues", "vjobs -A", "vsub quick -q default", "vcctl queue get default -o name"])
-def test_nothing_heavy_is_loaded(kubeconfig: Path, line: str) -> None:
+def test_volcano_programs_import_no_heavy_modules(kubeconfig: Path, line: str) -> None:
     name, *arguments = line.split()
     code = f"""
 import sys
@@ -282,7 +282,7 @@ def test_existing_names_are_completed(kubeconfig: Path, call: Caller, line: str,
     assert completed(kubeconfig, line) == offered
 
 
-def test_without_a_cluster_nothing_is_completed_and_nothing_said(kubeconfig: Path, tmp_path: Path) -> None:
+def test_completion_without_cluster_is_silent_and_empty(kubeconfig: Path, tmp_path: Path) -> None:
     silent = tmp_path / "silent"
     silent.write_text(re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:1", kubeconfig.read_text()))
     assert completed(silent, "vqueues d") == []

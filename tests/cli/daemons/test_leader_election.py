@@ -70,7 +70,7 @@ def until(holds: Any, what: str) -> None:
         time.sleep(0.05)
 
 
-def test_one_leads_and_another_takes_over_when_it_stops(tmp_path: Path) -> None:
+def test_standby_scheduler_takes_over_when_leader_stops(tmp_path: Path) -> None:
     with (
         pumice_up("--nodes", "1") as (_, kubeconfig),
         replicas(kubeconfig, tmp_path, 2) as both,

@@ -119,7 +119,7 @@ class Worker:
 
 
 @pytest.mark.parametrize("finishes", [True, False])
-def test_it_is_given_back_only_by_one_that_has_finished(finishes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lease_is_released_only_when_worker_has_finished(finishes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(daemon, "STOP_TIMEOUT", 0.2)
 
     async def run() -> str:
@@ -141,7 +141,7 @@ def part_of(**lease: Any) -> Leadership:
     return Leadership(stands_in)
 
 
-def test_one_that_waits_is_ready_unless_it_could_never_lead() -> None:
+def test_standby_replica_is_ready_unless_lease_is_unreachable() -> None:
     asked = Probes(alive=lambda: "stuck", ready=lambda: "knows nothing")
     assert (part_of().probes(asked).ready(), part_of().probes(asked).alive()) == ("", "")
     assert part_of(trouble="out of reach").probes(asked).ready() == "out of reach"
@@ -158,7 +158,7 @@ def test_the_metrics_say_whether_it_leads(held: bool) -> None:
     assert [(sample.name, sample.value) for sample in found.samples] == [("pumice_leading", float(held))]
 
 
-def test_no_leading_metric_without_election() -> None:
+def test_leadership_without_election_leads_and_adds_no_metric() -> None:
     probes = Probes(lambda: "", lambda: "", list)
     assert Leadership().probes(probes) is probes
     assert Leadership().is_leader

@@ -72,7 +72,7 @@ def with_namespaces() -> list[dict[str, Any]]:
     return [root, a, b]
 
 
-def test_without_nodes_the_shares_are_those_in_the_status() -> None:
+def test_top_without_node_access_uses_shares_from_queue_status() -> None:
     root, a, b = with_namespaces()
     a["status"]["share"], a["status"]["namespaces"][1]["share"] = 0.3, 0.2
     found = cluster_usage([root, a, b], None)
@@ -83,7 +83,7 @@ def test_without_nodes_the_shares_are_those_in_the_status() -> None:
     assert usage_values(found)["nodes"] == {"known": None, "atWork": 0}
 
 
-def test_without_queues_only_a_note_is_left() -> None:
+def test_top_without_queue_access_shows_only_a_note() -> None:
     found = cluster_usage(None, NODES)
     assert not found.queues_known and not found.rows
     assert found.notes == ["you may not list queues; ask an administrator for the ClusterRole pumice-queue-viewer"]
@@ -128,7 +128,7 @@ def test_figures_are_parts_of_the_nodes_that_take_work() -> None:
     assert cluster_summary(found) == "2 of 3 nodes ready  cpu 30 of 100 (30%)  memory 0 of 0"
 
 
-def test_without_targets_nothing_is_lent() -> None:
+def test_top_shows_no_entitlement_when_targets_are_zero() -> None:
     # Where queues do not go by targets, the scheduler writes zeros.
     rows = cluster_usage([queue("root", used=30, due=0), queue("q", "root", 30, 0)], NODES).rows
     assert [(row.used, row.entitled) for row in rows] == [(0.3, None), (0.3, None)]

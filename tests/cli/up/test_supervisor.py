@@ -176,7 +176,7 @@ def test_second_signal_stops_at_once(tmp_path: Path) -> None:
         assert "does not stop" not in running.said
 
 
-def test_no_scheduler_and_no_controllers_start_none(tmp_path: Path) -> None:
+def test_up_no_scheduler_starts_only_controllers(tmp_path: Path) -> None:
     with up(tmp_path, "--no-scheduler") as running:
         running.companion("controllers")
         parents = [(parent, args) for parent, args in processes().values() if parent == running.process.pid]
@@ -285,7 +285,7 @@ def test_invalid_input_is_fatal_only_before_the_first_success(monkeypatch: pytes
     assert story.said[0] == "worker: exited (exit status 2); restarting in 0 s"
 
 
-def test_one_that_does_not_stop_is_made_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_companion_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     deaf = (
         "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ok', flush=True); sys.stdin.read()"
     )

@@ -159,7 +159,7 @@ def test_invalid_database_is_reported_by_up_and_fsck(home: dict[str, str], tmp_p
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, f"1 finding in {tmp_path}")
 
 
-def test_as_many_nodes_as_have_room() -> None:
+def test_up_node_defaults_match_node_template() -> None:
     assert command.MAX_NODES == node_template.MAX_NODES
     assert command.DEFAULT_CAPACITY == node_template.DEFAULT_CAPACITY
 

@@ -83,7 +83,7 @@ def test_the_reason_is_that_of_the_condition() -> None:
         (group(WAITS, phase="Completed"), [pod("a", "Succeeded", "n")], "is not waiting: it is finished"),
     ],
 )
-def test_what_the_status_says(found: Document, pods: list[Document], verdict: str) -> None:
+def test_status_report_verdict_follows_podgroup_and_pods(found: Document, pods: list[Document], verdict: str) -> None:
     assert report(found, *pods)[0].verdict.startswith(f"team/g {verdict}")
 
 

@@ -63,7 +63,7 @@ def test_a_group_follows_its_job(before: dict[str, Any], after: dict[str, Any], 
     assert patch_of_group({"spec": before}, after) == (patch and {"spec": patch})
 
 
-def test_what_a_pod_says_of_itself() -> None:
+def test_job_pod_carries_volcano_labels_and_annotations() -> None:
     template = {
         "metadata": {
             "labels": {"app": "x"},
@@ -166,12 +166,12 @@ def test_a_task_starts_when_those_it_waits_for_are_under_way(iteration: str, run
         (1, {"a"}, 1),
     ],
 )
-def test_nobody_waits_for_pods_that_are_not_there_yet(least: int, may_start: set[str], expected: int) -> None:
+def test_podgroup_minimum_excludes_tasks_not_yet_startable(least: int, may_start: set[str], expected: int) -> None:
     found = read_job(job(task("a", 2), task("b", 10, minAvailable=1), minAvailable=least))
     assert minimum(found, frozenset(may_start)) == expected
 
 
-def test_what_waits_for_a_failure_is_a_failure() -> None:
+def test_job_fails_when_dependency_task_has_failed() -> None:
     cluster = Cluster(job(task("a", 2), task("b", dependsOn={"name": ["a"]})))
     cluster.settle()
     cluster.enter()

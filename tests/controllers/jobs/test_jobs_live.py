@@ -384,7 +384,7 @@ def test_hosts_are_kept_in_an_object_of_the_job_alone(tmp_path: Path) -> None:
     live(tmp_path, check)
 
 
-def test_what_is_evicted_is_made_again_or_falls_under_a_policy(tmp_path: Path) -> None:
+def test_evicted_pod_is_recreated_or_triggers_pod_evicted_policy(tmp_path: Path) -> None:
     async def check(running: RunningCluster) -> None:
         restart = [{"event": "PodEvicted", "action": "RestartTask"}]
         await submit(running, "plain", task("worker", 2, run=1000))

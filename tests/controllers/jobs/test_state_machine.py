@@ -32,7 +32,7 @@ ACTIONS = ("AbortJob", "ResumeJob", "RestartJob", "TerminateJob", "CompleteJob",
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("phase", TABLE)
-def test_what_an_action_makes_of_a_phase(phase: str, action: str) -> None:
+def test_action_moves_job_to_phase_in_table(phase: str, action: str) -> None:
     cluster = Cluster(job(task(replicas=2)))
     cluster.started()
     assert cluster.job is not None
@@ -56,13 +56,13 @@ def test_a_command_is_obeyed_once_wherever_its_reader_dies(writes: int) -> None:
     assert (cluster.status["version"], cluster.status["retryCount"]) == (1, 1)
 
 
-def test_no_action_leads_any_further_when_it_is_repeated() -> None:
+def test_repeated_action_causes_no_further_phase_change() -> None:
     for ways in AFTER.values():
         for action, goal in ways.items():
             assert action not in AFTER.get(goal, {})
 
 
-def test_of_two_commands_each_is_obeyed_in_turn() -> None:
+def test_two_commands_are_executed_in_order() -> None:
     cluster = Cluster(job(task(replicas=1))).started()
     cluster.command("AbortJob")
     cluster.command("ResumeJob")
@@ -89,7 +89,7 @@ def test_of_two_commands_each_is_obeyed_in_turn() -> None:
         ({"minSuccess": 2, "minAvailable": 1}, ["Succeeded", "Failed"], "Failed", "MinSuccess"),
     ],
 )
-def test_what_pods_make_of_their_job(spec: dict[str, Any], ends: list[str], phase: str, reason: str) -> None:
+def test_job_phase_follows_pod_results(spec: dict[str, Any], ends: list[str], phase: str, reason: str) -> None:
     cluster = Cluster(job(task(replicas=2), **spec)).started()
     for index, end in enumerate(ends):
         cluster.become(f"j-worker-{index}", end)
@@ -168,7 +168,7 @@ def test_a_job_that_is_over_goes_in_time() -> None:
     assert cluster.job is None
 
 
-def test_how_long_it_ran() -> None:
+def test_completed_job_status_has_running_duration() -> None:
     cluster = Cluster(job(task())).started()
     cluster.now += 3725  # 1 h 2 min 5 s
     cluster.become("j-worker-0", "Succeeded")
@@ -223,7 +223,7 @@ def test_the_state_names_a_container_that_cannot_start_until_it_does() -> None:
     assert cluster.status["state"] == {"phase": "Running", "lastTransitionTime": since}
 
 
-def test_it_does_not_hide_why_a_job_has_ended() -> None:
+def test_blocked_containers_reason_does_not_hide_abort_reason() -> None:
     cluster = Cluster(job(task(replicas=2))).started()
     cluster.pods["j-worker-1"]["spec"]["nodeName"] = "n"
     cluster.pods["j-worker-1"]["status"]["containerStatuses"][0]["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}

@@ -47,7 +47,7 @@ def test_the_policy_that_something_falls_under(
     assert (policy.action if policy else None) == action
 
 
-def test_what_must_last_waits_until_it_has() -> None:
+def test_policy_with_timeout_fires_only_after_timeout() -> None:
     found = read_job(job(policies=[when("PodPending", timeout="1m30s"), when("PodFailed", timeout="10s")]))
     pending = LifecycleEvent("PodPending", "", 100.0, found.tasks[0], 0)
     failed = LifecycleEvent("PodFailed", "", 150.0, found.tasks[0], 0)
@@ -66,7 +66,7 @@ def test_what_must_last_waits_until_it_has() -> None:
         ("RestartJob", {"a-0", "a-1", "a-2", "a-3", "b-0"}),
     ],
 )
-def test_how_much_is_restarted(action: str, renewed: set[str]) -> None:
+def test_restart_action_recreates_only_pods_in_scope(action: str, renewed: set[str]) -> None:
     a = task("a", 4, partitionPolicy={"totalPartitions": 2, "partitionSize": 2})
     cluster = Cluster(job(a, task("b"), policies=[when("PodFailed", action)])).started()
     before = {name: pod["metadata"]["uid"] for name, pod in cluster.pods.items()}

@@ -312,7 +312,7 @@ def test_children_go_first_then_jobs_then_pods_and_podgroups() -> None:
 # ---- where jobs were sent ---------------------------------------------------------------------------------
 
 
-def test_what_is_news() -> None:
+def test_routing_is_news_only_for_recent_routed_jobs() -> None:
     sent = found("j", annotations={"pumice.dev/routed": "sent"}, creationTimestamp="1970-01-01T01:00:00Z")
     assert is_news(sent, 3600 + NEWS_SECONDS - 1)
     assert not is_news(sent, 3600 + NEWS_SECONDS + 1)

@@ -298,7 +298,7 @@ def test_deleting_a_queue_takes_everything_below_with_it_also_across_a_crash(tmp
     on_bench(tmp_path, story)
 
 
-def test_what_is_protected_stays_and_so_do_root_and_default(tmp_path: Path) -> None:
+def test_delete_is_forbidden_for_protected_root_and_default_queues(tmp_path: Path) -> None:
     async def story(on: Bench) -> None:
         await on.queue("eng")
         await on.queue("a", parent="eng")
@@ -326,7 +326,7 @@ def test_user_limits_are_kept_while_there_are_children(tmp_path: Path) -> None:
     on_bench(tmp_path, story)
 
 
-def test_where_a_job_was_sent_is_said_once(tmp_path: Path) -> None:
+def test_routed_event_is_emitted_once_across_controller_restart(tmp_path: Path) -> None:
     async def story(on: Bench) -> None:
         await on.job("sums", "root")
         await on.group("direct", "default")

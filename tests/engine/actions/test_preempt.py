@@ -64,7 +64,7 @@ def test_the_less_important_takes_nothing(rule: str) -> None:
 
 
 @by_priority
-def test_of_another_queue_nothing_is_taken(rule: str) -> None:
+def test_preempt_takes_no_victims_from_other_queues(rule: str) -> None:
     shell = one_queue(4, rule)
     shell.queue("root/other")
     shell.job("other", [(1,)] * 4, name="low", priority=1)
@@ -86,7 +86,7 @@ def test_equally_important_jobs_even_out(holds: int, asks: int, takes: int) -> N
     assert shell.running("ns/wants") == takes
 
 
-def test_without_shares_equally_important_jobs_leave_each_other_alone() -> None:
+def test_jobs_of_equal_priority_do_not_preempt_without_shares() -> None:
     shell = one_queue(4, "capacity")
     shell.job("q", [(1,)] * 4, name="has")
     shell.cycle()
@@ -173,7 +173,7 @@ def test_a_task_that_asks_for_nothing_takes_the_place_of_a_less_important_job(
     assert (shell.running("ns/has"), shell.running("ns/wants")) == (2 - takes, takes)
 
 
-def test_it_takes_no_place_where_there_is_one() -> None:
+def test_preempt_evicts_nothing_when_pod_slot_is_free() -> None:
     shell = Shell(taking_engine("flat", actions="allocate, preempt, backfill"))
     shell.node("n0", 4, 4, 3)
     shell.queue("root/q")
@@ -224,7 +224,7 @@ def test_a_more_important_task_takes_the_place_of_a_less_important_one(
     assert ("ns/j-t-4" in shell.running_tasks("ns/j")) == bool(went)
 
 
-def test_as_many_go_as_it_takes_and_no_more() -> None:
+def test_preempt_within_job_evicts_only_as_many_as_needed() -> None:
     # 4 cpu, tasks of 1; one of 3 cpu comes, 1 is idle: two go.
     shell = one_job(4, 3)
     with_task(shell, 4, 5, cpu=3)
@@ -255,7 +255,7 @@ def test_the_minimum_of_every_role_is_kept(role: str, went: list[str]) -> None:
 
 
 @pytest.mark.parametrize("why", ["unwilling", "never preempts", "critical"])
-def test_who_may_not_go_or_take_does_not(why: str) -> None:
+def test_preempt_respects_non_preemptable_critical_and_never_preempting_tasks(why: str) -> None:
     shell = one_job(4, 4)
     with_task(shell, 4, 5)
     if why == "never preempts":
@@ -313,7 +313,7 @@ def test_a_queue_at_its_capability_makes_room_in_itself() -> None:
     assert (shell.running("ns/low"), shell.running("ns/high")) == (2, 2)
 
 
-def test_what_a_queue_can_never_hold_is_not_taken() -> None:
+def test_preempt_evicts_nothing_for_job_above_queue_capability() -> None:
     shell = at_capability(4)
     shell.job("q", [(5,)], name="high", priority=5)
     assert victims(shell) == [] and shell.settle() == 0

@@ -153,7 +153,7 @@ def test_which_task_finds_no_place_depends_on_the_order_of_a_jobs_own_tasks() ->
 
 
 @pytest.mark.parametrize("affinity", [(), (PodTerm("zone", (), None),)], ids=["plain", "coupled"])
-def test_what_can_never_run_does_not_move_its_queue_ahead(affinity: tuple[PodTerm, ...]) -> None:
+def test_unschedulable_task_does_not_move_its_queue_ahead(affinity: tuple[PodTerm, ...]) -> None:
     # Three queues, 12 cpu: 4 each. No task of c is there yet; of its 4, rounding hands one to a and one to b (at most
     # one a job), and two are lent. Neither a nor b lacks cpu more than the other: 4 + 1 + 1 each. Queue a lacks 4 of
     # memory too, but the one task there that asks for memory asks for more than any node has.

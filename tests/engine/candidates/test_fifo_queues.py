@@ -23,7 +23,7 @@ def test_jobs_of_a_line_are_served_one_after_another() -> None:
     assert (shell.running(first), shell.running(second)) == (5, 3)
 
 
-def test_who_does_not_fit_stops_those_behind_it_and_nobody_else() -> None:
+def test_fifo_head_that_does_not_fit_blocks_only_its_queue() -> None:
     # Nodes of 4 and 4 cpu. The head of the line wants 5 on one node once the first has started: never. Another queue
     # goes on.
     shell = Shell(taking_engine(actions="allocate"))

@@ -47,7 +47,7 @@ def path(engine: Engine) -> list[tuple[int, int]]:
     return [(items[0][0], count) for items, count in engine.tree.jobs["ns/j"].demand.pieces]
 
 
-def test_in_a_closed_queue_the_order_is_that_of_the_tasks_that_hold_a_place() -> None:
+def test_closed_queue_demand_contains_only_running_tasks_in_order() -> None:
     # The first task asks for cpu and waits: what it asks for does not come before the memory that the second holds.
     on_node = {"node": "n", "status": TaskStatus.RUNNING}
     engine = cluster(

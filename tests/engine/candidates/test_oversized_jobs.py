@@ -45,7 +45,7 @@ def test_others_are_entitled_to_what_it_can_never_use() -> None:
     assert world.engine.tree.root.children[NodeKind.QUEUE, "b"].entitled[0] == 10
 
 
-def test_what_others_are_guaranteed_is_not_to_be_had() -> None:
+def test_gang_above_capacity_left_by_guarantees_is_oversized() -> None:
     # a may hold 4 of 10: b is guaranteed 6.
     world = QueueWorld(Queue("a"), Queue("b", guarantee=cpu(6)), Queue("a1", parent="a"))
     gang = world.job("a1", 5, min_member=5)

@@ -65,7 +65,7 @@ def names(tasks: list[object] | None) -> list[str] | None:
         ([P], 1, 1, 1),
     ],
 )
-def test_how_many_must_start(statuses: list[TaskStatus], min_member: int, size: int, missing: int) -> None:
+def test_gang_size_follows_task_statuses(statuses: list[TaskStatus], min_member: int, size: int, missing: int) -> None:
     found = job(statuses, min_member)
     assert gang_size(found, min_member) == size and missing_to_start(found, min_member) == missing
 

@@ -116,7 +116,7 @@ def test_a_queue_that_is_not_there_or_takes_no_jobs() -> None:
     assert told(engine, 12) == [("Scheduled", "all tasks are scheduled")]
 
 
-def test_what_is_gone_while_the_job_waits_for_its_turn_is_taken_back() -> None:
+def test_condition_is_replaced_when_missing_task_arrives() -> None:
     engine = engine_with(group(least=2), pod(0), Queue("q", 1))
     assert [reason for reason, _ in told(engine, 1, 11)] == ["NotEnoughTasks"]
     engine.apply(Changed(group("first")))
@@ -133,7 +133,7 @@ def test_a_job_that_is_over_or_gone_is_not_told_of() -> None:
     assert told(engine, 2, 20, 30) == []
 
 
-def test_who_takes_the_place_of_an_engine_waits_no_longer() -> None:
+def test_restored_engine_keeps_report_delay_of_unstartable_job() -> None:
     engine = engine_with(group(least=3), pod(0))
     assert told(engine, 1, 6) == []
     after = restore_engine(snapshot_engine(engine), default_config(), BUILT_IN, engine.state.registry, engine.cooldown)
@@ -200,7 +200,7 @@ def test_another_job_of_the_same_name_is_told_again() -> None:
     )
 
 
-def test_nothing_is_kept_of_a_job_without_a_queue_that_is_gone() -> None:
+def test_deleted_job_without_queue_leaves_no_conditions() -> None:
     engine = engine_with(group(queue="nowhere"))
     assert [reason for reason, _ in told(engine, 1, 11)] == ["QueueNotFound"]
     engine.apply(Gone(JobSpec, "ns/j"))

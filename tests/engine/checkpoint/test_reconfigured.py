@@ -170,7 +170,7 @@ def waiting_on_nodes(engine: Engine) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_what_runs_waits_and_leaves_goes_on(kind: str) -> None:
+def test_reconfiguration_keeps_running_pipelined_and_evicted_tasks(kind: str) -> None:
     shell = taking_in_the_middle()
     before, pipelined = placed(shell.engine), waiting_on_nodes(shell.engine)
     shell.engine = under(shell.engine, kind)
@@ -182,7 +182,7 @@ def test_what_runs_waits_and_leaves_goes_on(kind: str) -> None:
     assert len(shell.evictions) == evicted
 
 
-def test_what_was_said_is_not_said_again() -> None:
+def test_reconfigured_engine_does_not_repeat_conditions() -> None:
     shell = Shell(taking_engine(), audited=False)
     shell.node("n0", 2)
     shell.queue("root/a")
@@ -193,7 +193,7 @@ def test_what_was_said_is_not_said_again() -> None:
     assert shell.cycle() == []
 
 
-def test_what_plugins_count_is_counted_anew() -> None:
+def test_reconfiguration_rebuilds_plugin_state_from_running_tasks() -> None:
     # A configuration without predicates, then one with: it must know of the port that is in use.
     port = Constraints(ports=(("TCP", "", 80),))
     shell = Shell(taking_engine(plugins=("gang",), actions="allocate"), audited=False)
@@ -211,7 +211,7 @@ def test_what_plugins_count_is_counted_anew() -> None:
     assert shell.running("ns/second") == 1
 
 
-def test_what_a_terminating_pod_keeps_away_stays_away() -> None:
+def test_reconfiguration_keeps_anti_affinity_of_terminating_pod() -> None:
     apart = Constraints(anti_affinity=(PodTerm("kubernetes.io/hostname", (Requirement("app", "In", ("x",)),)),))
     shell = Shell(taking_engine(plugins=("gang", "predicates")), grace=2, audited=False)
     shell.node("n0", 4, labels={"kubernetes.io/hostname": "n0"})
@@ -249,7 +249,7 @@ def test_room_that_is_kept_stays_kept_and_nothing_is_said_twice() -> None:
     } == kept
 
 
-def test_who_has_waited_has_waited_whatever_is_read_meanwhile() -> None:
+def test_reconfiguration_does_not_restart_preemption_cooldown() -> None:
     # b is owed from second 2 on and may take after 5 more: in second 7, though the file is read anew in every one.
     shell = Shell(taking_engine(cooldown=PreemptionCooldown(5 * SECOND, 0)), audited=False)
     shell.node("n0", 4)

@@ -59,7 +59,7 @@ def goes_the_same_way(seed: int) -> bool:
     return True
 
 
-def test_who_takes_the_place_of_another_decides_what_that_one_would_have_decided() -> None:
+def test_restored_engine_decides_like_original() -> None:
     # (What people are told may be up to date earlier, and tasks of one unit may come in another order.)
     assert [seed for seed in range(40) if not goes_the_same_way(seed)] == []
 
@@ -71,12 +71,12 @@ def test_who_takes_the_place_of_another_decides_what_that_one_would_have_decided
         1005,  # somebody who waited on a node is sent back: what was known to fit nowhere fits there in the same cycle
     ],
 )
-def test_who_takes_the_place_of_another_decides_the_same_also_in_lives_that_once_went_apart(seed: int) -> None:
+def test_restored_engine_decides_like_original_on_regression_seeds(seed: int) -> None:
     assert goes_the_same_way(seed)
 
 
 @pytest.mark.long
-def test_who_takes_the_place_of_another_decides_the_same_in_thousands_of_lives() -> None:
+def test_restored_engine_decides_like_original_on_thousands_of_seeds() -> None:
     assert [seed for seed in range(40, 4000) if not goes_the_same_way(seed)] == []
 
 
@@ -96,7 +96,7 @@ def taking(grace: int = 3, **more: Any) -> tuple[Shell, Recorded]:
     return shell, engine
 
 
-def test_who_waits_on_a_node_waits_on_and_nobody_slips_in() -> None:
+def test_restored_engine_keeps_room_reserved_for_pipelined_tasks() -> None:
     shell, engine = taking()
     assert sum(isinstance(decision, Pipeline) for decision in shell.cycle()) == 2
     assert len(shell.leaving) == 2
@@ -113,7 +113,7 @@ def test_who_waits_on_a_node_waits_on_and_nobody_slips_in() -> None:
     assert sum(evict.preemptor == "ns/b" for _, evict in shell.evictions) == 2
 
 
-def test_who_is_on_the_way_out_by_decision_alone_is_not_taken_for_running() -> None:
+def test_restored_engine_keeps_evicted_tasks_releasing() -> None:
     # Nothing but the decision says so: the cluster still shows the task as running.
     shell, engine = taking()
     evicted = [decision.task for decision in engine.cycle(2 * SECOND) if isinstance(decision, Evict)]
@@ -130,7 +130,7 @@ def retry_times(engine: Engine) -> dict[str, int]:
     return {key: engine.context.eviction_backoff.retry_at(key) for key in engine.state.tasks}
 
 
-def test_who_could_not_be_evicted_is_spared_as_long_as_before() -> None:
+def test_restored_engine_keeps_retry_times_of_failed_evictions() -> None:
     shell, engine = taking()
     shell.fails = lambda decision: isinstance(decision, Evict)
     shell.cycle()
@@ -140,7 +140,7 @@ def test_who_could_not_be_evicted_is_spared_as_long_as_before() -> None:
     assert retry_times(engine.engine) == spared
 
 
-def test_who_was_let_in_stays_in() -> None:
+def test_restored_engine_keeps_enqueued_job_inqueue() -> None:
     shell, engine = taking()
     spec = engine.engine.state.jobs["ns/b"].spec
     assert spec is not None

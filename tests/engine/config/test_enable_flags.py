@@ -25,7 +25,7 @@ def test_every_key_is_a_flag_and_every_flag_has_its_key() -> None:
 
 
 @pytest.mark.parametrize("key", ["JobOrder", "enablejoborder", "enableddJobOrder", "enable", "enabled", ""])
-def test_what_is_no_flag(key: str) -> None:
+def test_flag_spelled_returns_none_for_unknown_key(key: str) -> None:
     assert flag_spelled(key) is None
 
 

@@ -49,7 +49,7 @@ def test_the_default_is_the_hierarchy_with_fair_shares() -> None:
     assert config.notes == ()
 
 
-def test_what_the_default_holds_has_to_be_known() -> None:
+def test_default_config_with_unknown_plugin_is_rejected() -> None:
     actions = (*ACTIONS, "preempt", "reclaim")
     with pytest.raises(ConfigError, match='plugin "drf" is not part of this version'):
         parse_config(DEFAULT_CONFIG, known_plugins=("conformance", "gang", "priority"), known_actions=actions)

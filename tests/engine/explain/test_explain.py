@@ -76,7 +76,7 @@ class World:
         return answer
 
 
-def test_nobody_has_heard_of_it() -> None:
+def test_explain_returns_none_for_unknown_job() -> None:
     assert explain(World().engine, "ns/none", NOW) is None
 
 
@@ -92,7 +92,7 @@ def test_a_job_that_runs() -> None:
     assert alone.verdict == "ns/k is not waiting: its task has a node"
 
 
-def test_nothing_is_in_its_way() -> None:
+def test_why_says_unobstructed_job_waits_for_next_cycle() -> None:
     world = World()
     world.node("n")
     world.queue("q")
@@ -129,7 +129,7 @@ def test_queues_that_take_no_work() -> None:
     assert world.why(nowhere).verdict == "ns/nowhere waits: queue nowhere does not exist"
 
 
-def test_of_queues_that_show_a_state_from_above_the_one_is_named_that_was_told() -> None:
+def test_why_names_topmost_paused_ancestor_and_closed_queue() -> None:
     """In a cluster the queue controller writes the state of a paused parent into all queues below it."""
     world = World()
     world.node("n")
@@ -161,7 +161,7 @@ def test_a_subtree_whose_numbers_contradict_each_other() -> None:
     ]
 
 
-def test_what_is_not_let_in_has_its_numbers() -> None:
+def test_why_shows_overcommit_numbers_for_job_not_enqueued() -> None:
     # 10 cpu, overbooked 1.2 times: 12. 10 are held, 8 more would be 18. Two jobs of a share the 10, 5 each: 8 is more
     # than the second is owed.
     world = World()
@@ -177,7 +177,7 @@ def test_what_is_not_let_in_has_its_numbers() -> None:
     )
 
 
-def test_what_is_larger_than_the_cluster_is_not_told_to_wait_for_others() -> None:
+def test_why_says_min_resources_above_cluster_can_never_start() -> None:
     world = World()
     world.node("n", 10)
     world.queue("q")
@@ -196,7 +196,7 @@ def test_pods_that_are_missing() -> None:
     assert (answer.cause, answer.verdict) == ("pods", "ns/j waits: 1 of 3 required pods (minMember) exist")
 
 
-def test_what_never_fits() -> None:
+def test_why_says_task_or_gang_can_never_fit() -> None:
     world = World()
     world.node("n", 4)
     world.node("m", 4, taints=(Taint("gpu"),))
@@ -259,7 +259,7 @@ def test_limits_at_two_levels_are_both_named() -> None:
     assert [limit.queue for limit in answer.limits] == ["root/a/b", "root/a"]
 
 
-def test_what_others_are_guaranteed() -> None:
+def test_why_names_guarantee_of_other_queue_as_limit() -> None:
     world = World(DEFAULT_CONFIG)
     world.node("n", 10)
     world.queue("a")
@@ -327,7 +327,7 @@ def lent() -> World:
     return world
 
 
-def test_who_is_ahead_at_which_level(lent: World) -> None:
+def test_why_contest_names_owed_queue_ahead_at_top_level(lent: World) -> None:
     key = lent.job("late", "b", 4)
     answer = lent.why("ns/borrower")
     held = answer.contest
@@ -344,7 +344,7 @@ def test_who_is_ahead_at_which_level(lent: World) -> None:
     assert (rung.first.name, rung.first.key, rung.first.owed) == ("root/b", 1.0, True)
 
 
-def test_what_it_takes_back_and_when(lent: World) -> None:
+def test_why_predicts_reclaim_victims_and_start_time(lent: World) -> None:
     # reclaim.patience is 30 s in a service. It has found no room for 12 s.
     key = lent.job("late", "b", 1)
     lent.engine.prepare()

@@ -111,7 +111,7 @@ def test_a_gang_says_how_many_of_its_pods_fit(shell: Shell) -> None:
     assert whole == PendingReason(UNSCHEDULABLE, message)
 
 
-def test_without_nodes(shell: Shell) -> None:
+def test_pending_reason_without_nodes_is_unschedulable(shell: Shell) -> None:
     empty = shell_of()
     empty.child("q")
     found = reason(empty, job(empty, "early"))

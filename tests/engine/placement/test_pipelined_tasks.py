@@ -96,7 +96,7 @@ def test_a_gang_on_two_nodes_waits_for_both() -> None:
     assert bound(shell) == ["ns/gang-t-0", "ns/gang-t-1"]
 
 
-def test_what_a_started_job_grows_by_starts_one_by_one() -> None:
+def test_added_tasks_of_started_job_start_one_by_one() -> None:
     # One task runs already; the next three wait on their own, each for its own victim.
     shell = two_queues(1, 5, grace=9, filled=False)
     shell.job("b", [(1,)], name="b")
@@ -115,7 +115,7 @@ def test_what_a_started_job_grows_by_starts_one_by_one() -> None:
 
 
 @pytest.mark.parametrize(("size", "minimum", "first"), [(4, 2, 2), (4, 4, 4), (4, 1, 1)])
-def test_what_goes_beyond_the_minimum_need_not_wait_for_it(size: int, minimum: int, first: int) -> None:
+def test_tasks_beyond_gang_minimum_start_individually(size: int, minimum: int, first: int) -> None:
     # 5 cpu, entitled to 4. The gang of ``minimum`` waits together, everything after it on its own.
     shell = two_queues(5, grace=9)
     shell.job("b", [(1,)] * size, minimum, name="job")
@@ -130,7 +130,7 @@ def test_what_goes_beyond_the_minimum_need_not_wait_for_it(size: int, minimum: i
         assert len(started) == (first if i == 0 else 0 if i < first else 1), (i, started)
 
 
-def test_what_goes_beyond_the_minimum_does_not_overtake_who_came_before() -> None:
+def test_task_beyond_gang_minimum_does_not_overtake_earlier_job() -> None:
     # Tasks of a's end by themselves; b's wait for their room as it is being freed: a gang of 2, one more job, and then
     # a third task of the gang's job. When there is room for three, the third in turn has it.
     shell = two_queues(5)
@@ -234,7 +234,7 @@ def test_an_eviction_that_failed_sends_its_taker_back() -> None:
     shell.engine.validate()
 
 
-def test_who_came_last_is_sent_back_first() -> None:
+def test_node_shrink_unpipelines_latest_tasks_first() -> None:
     # 4 of 5 cpu are claimed by four jobs, one after another. The node is left with 3: two have to go.
     shell = two_queues(5, grace=9)
     for i in range(4):
@@ -301,7 +301,7 @@ def test_a_gang_that_loses_one_who_waits_starts_whole_or_not_at_all(how: str) ->
     assert shell.running("ns/gang") == (0 if how == "gone" else 4)
 
 
-def test_without_its_ps_no_worker_starts() -> None:
+def test_worker_does_not_start_without_its_ps() -> None:
     shell = two_queues(2, 2, 2)
     roles = ["ps", "w", "w"]
     shell.job("b", [(2,), (1,), (1,)], 2, name="job", roles=roles, minimums={"ps": 1, "w": 1})
@@ -359,7 +359,7 @@ def test_nor_does_a_new_configuration() -> None:
     assert bound(shell) == ["ns/high-t-0"]
 
 
-def test_when_a_victim_elsewhere_stays_the_queue_holds_no_more_than_it_may() -> None:
+def test_failed_eviction_on_other_node_keeps_queue_within_capability() -> None:
     shell = at_its_capability()
     victims = [d.task for d in shell.engine.cycle(shell.now + SECOND) if isinstance(d, Evict)]
     shell.engine.apply(EvictFailed(victims[0]))

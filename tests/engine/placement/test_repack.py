@@ -77,7 +77,7 @@ def test_it_finds_what_there_is_and_nothing_else(seed: int) -> None:
         assert found is None, f"seed {seed}: {found} does not work"
 
 
-def test_who_can_stay_stays() -> None:
+def test_repack_keeps_tasks_on_their_nodes_when_possible() -> None:
     # 4 + 4 cpu; tasks of 3, 2 and 1 where they are: fine as it is.
     engine, tasks = claimed([(4, 9), (4, 9)], [((3, 0), FREE), ((2, 0), FREE), ((1, 0), FREE)], [0, 1, 1])
     assert repack_tasks(engine, tasks, [0, 1]) == {tasks[0]: 0, tasks[1]: 1, tasks[2]: 1}
@@ -95,7 +95,7 @@ def test_nodes_with_equal_room_may_differ_in_whom_they_allow() -> None:
     assert repack_tasks(engine, tasks, [0, 1]) == {tasks[0]: 1, tasks[1]: 0}
 
 
-def test_what_others_hold_and_wait_for_stays_theirs() -> None:
+def test_repack_leaves_room_of_other_tasks_untouched() -> None:
     engine, tasks = claimed([(4, 9), (4, 9)], [((3, 0), FREE), ((3, 0), FREE), ((2, 0), FREE)], [0, 1, 1])
     # Of the last alone: 1 cpu is left beside each of the others.
     assert repack_tasks(engine, tasks[2:], [0, 1]) is None
@@ -110,7 +110,7 @@ def test_pods_that_keep_away_from_one_another_are_never_put_together() -> None:
     assert found is None or found[tasks[0]] != found[tasks[1]]
 
 
-def test_it_gives_up_after_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repack_gives_up_at_step_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     needs = [((3, 0), FREE), ((1, 0), FREE), ((2, 0), FREE)]
     engine, tasks = claimed([(4, 9), (2, 9)], needs, [0, 0, 0])
     monkeypatch.setattr(module, "STEPS", 2)

@@ -51,7 +51,7 @@ def news(decisions: list[Decision], job: str = "ns/big") -> list[tuple[str, str]
     return [(d.reason, d.message) for d in said if d.reason in ("HoldsRoom", "HoldEnded")]
 
 
-def test_it_begins_moves_and_ends_with_a_word_each() -> None:
+def test_reservation_reports_begin_move_and_end_once_each() -> None:
     shell = small_and_big(nodes=2)
     # 4 of 16 cpu are lacking wherever it looks.
     first = "capacity is reserved on n0; 25.0% of the cluster still has to become idle there"
@@ -73,7 +73,7 @@ def test_it_begins_moves_and_ends_with_a_word_each() -> None:
     assert news(shell.cycle()) == []
 
 
-def test_it_does_not_move_for_as_much() -> None:
+def test_reservation_does_not_move_to_node_lacking_equally() -> None:
     shell = small_and_big(nodes=2)
     shell.cycle()
     end_on(shell, "n0")
@@ -90,7 +90,7 @@ def test_a_job_that_is_gone_needs_no_news() -> None:
     assert shell.engine.context.reservations is not None and not shell.engine.context.reservations.active
 
 
-def test_without_progress_it_ends_and_begins_anew_after_twice_the_time() -> None:
+def test_reservation_without_progress_ends_and_doubles_next_wait() -> None:
     # Patience 4, limit 5. It waits from 2 on, holds from 6 on and gives up at 12, more than 5 after it began; then it
     # waits for 8 and holds from 20 to 26, then for 16 and holds from 42 to 48.
     shell = small_and_big(limit=5, patience=4)
@@ -102,7 +102,7 @@ def test_without_progress_it_ends_and_begins_anew_after_twice_the_time() -> None
     assert [at for at, reason in said.items() if reason == "HoldEnded"] == [12, 26, 48]
 
 
-def test_without_patience_the_first_wait_is_as_long_as_the_hold_was_in_vain() -> None:
+def test_reservation_without_patience_waits_its_limit_before_first_retry() -> None:
     # Twice nothing is nothing. Limit 5: it holds from 2 on and gives up at 8; then it waits 5, 10 and 20.
     shell = small_and_big(limit=5)
     said = {}

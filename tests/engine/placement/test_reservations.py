@@ -75,7 +75,7 @@ def big(job: str = "big", cpu: int = 4, count: int = 1) -> list[TaskSpec]:
 # --- when it begins and what it does --------------------------------------------------------------------------------
 
 
-def test_without_holds_a_large_task_never_finds_room() -> None:
+def test_large_task_never_starts_without_reservations() -> None:
     # Entitled to half of 8 cpu, one task of 4. Whatever comes free, one cpu at a time, is lent at once.
     cluster = Cluster(Cluster.job("big"), *big(), patience=-1)
     cluster.cycle(1)
@@ -85,7 +85,7 @@ def test_without_holds_a_large_task_never_finds_room() -> None:
     assert cluster.running("big") == 0
 
 
-def test_with_holds_room_comes_together() -> None:
+def test_reservation_accumulates_room_for_large_task() -> None:
     cluster = Cluster(Cluster.job("big"), *big())
     cluster.cycle(1)
     for now in range(2, 5):
@@ -124,7 +124,7 @@ def test_the_wait_counts_from_the_last_start() -> None:
     assert cluster.cycle(551) == []
 
 
-def test_without_patience_it_begins_in_the_cycle_of_the_last_start() -> None:
+def test_reservation_without_patience_begins_in_cycle_of_last_start() -> None:
     # Entitled to half of 16 cpu, four tasks of 2. Of 5 cpu that come free at once two take 4: the third lacks one, and
     # the fifth cpu is kept for it. No two units start at the same instant: the second starts just after the cycle did.
     cluster = Cluster(Cluster.job("big"), *big(cpu=2, count=4), nodes=2)
@@ -134,7 +134,7 @@ def test_without_patience_it_begins_in_the_cycle_of_the_last_start() -> None:
     assert cluster.idle() == 1
 
 
-def test_who_is_not_owed_is_placed_outside_the_hold() -> None:
+def test_job_beyond_entitlement_is_placed_outside_reservation() -> None:
     cluster = Cluster(Cluster.job("big"), *big(), nodes=2)
     cluster.cycle(1)
     cluster.end_one("n0")
@@ -161,7 +161,7 @@ def test_the_owed_may_take_the_room() -> None:
     assert cluster.cycle(3) == ["ns/other"]
 
 
-def test_one_hold_a_branch_the_most_important_then_the_longest_waiting() -> None:
+def test_branch_reserves_once_by_priority_then_by_waiting_time() -> None:
     cluster = Cluster(
         PriorityClass("high", 100),
         Cluster.job("first", created=1),
@@ -189,7 +189,7 @@ def test_one_hold_a_branch_the_most_important_then_the_longest_waiting() -> None
 # --- when it ends -----------------------------------------------------------------------------------------------------
 
 
-def test_it_ends_when_the_job_is_gone() -> None:
+def test_reservation_ends_when_job_is_deleted() -> None:
     cluster = Cluster(Cluster.job("big"), *big())
     cluster.cycle(1)
     cluster.engine.apply(Gone(JobSpec, "ns/big"))
@@ -197,7 +197,7 @@ def test_it_ends_when_the_job_is_gone() -> None:
     assert cluster.cycle(2) == ["ns/small"] and cluster.engine.context.reservations.active == {}
 
 
-def test_it_ends_when_the_job_is_owed_no_longer() -> None:
+def test_reservation_ends_when_job_is_no_longer_owed() -> None:
     cluster = Cluster(Cluster.job("big"), *big())
     cluster.cycle(1)
     cluster.tell(Queue("small", weight=100))
@@ -205,7 +205,7 @@ def test_it_ends_when_the_job_is_owed_no_longer() -> None:
     assert cluster.cycle(2) == ["ns/small"] and cluster.engine.context.reservations.active == {}
 
 
-def test_it_ends_without_progress_and_the_next_wait_is_twice_as_long() -> None:
+def test_reservation_without_progress_ends_and_doubles_next_wait() -> None:
     cluster = Cluster(Cluster.job("big"), *big(), patience=10, limit=60)
     cluster.cycle(0)
     cluster.cycle(10)
@@ -244,7 +244,7 @@ def test_a_gang_that_gathers_room_node_by_node_makes_progress() -> None:
     assert cluster.running("gang") == 6
 
 
-def test_it_moves_only_to_where_it_lacks_strictly_less() -> None:
+def test_reservation_moves_only_to_node_lacking_strictly_less() -> None:
     cluster = Cluster(Cluster.job("big"), *big(), nodes=2)
     engine = cluster.engine
     cluster.cycle(1)
@@ -266,7 +266,7 @@ def test_it_moves_only_to_where_it_lacks_strictly_less() -> None:
 # --- what it needs ----------------------------------------------------------------------------------------------------
 
 
-def test_what_a_unit_needs_fits_the_nodes_it_needs() -> None:
+def test_reservation_needs_fit_the_allocatable_of_each_node() -> None:
     # Two nodes of 8 cpu, one empty, one full; 4 tasks of 3 cpu: two a node, whatever is idle.
     cluster = Cluster(nodes=1)
     cluster.tell(NodeSpec("empty", (8, 100, 100)), Cluster.job("gang", min_member=4), *big("gang", cpu=3, count=4))

@@ -55,7 +55,7 @@ def test_silent_parents_on_both_sides_tie_and_are_no_obstacle() -> None:
     [{}, {"deserved": ((MEMORY, 4),)}, {"guarantee": ((MEMORY, 1),)}],
     ids=["nothing", "deserves memory", "is guaranteed memory"],
 )
-def test_what_a_queue_does_not_name_is_borrowed_whatever_else_it_names(named: dict[str, Any]) -> None:
+def test_resource_absent_from_deserved_is_borrowed_and_reclaimable(named: dict[str, Any]) -> None:
     # b has all 8 cpu and a right to none of them: a gets its 4.
     shell = capacity(8, 8)
     shell.child("a", deserved=((CPU, 4),))
@@ -95,7 +95,7 @@ def lent_memory(held_cpu: int, deserved_cpu: int) -> Shell:
     return shell
 
 
-def test_what_lies_idle_may_be_borrowed_beside_what_is_taken() -> None:
+def test_preemptor_may_borrow_idle_resource_beside_reclaimed_one() -> None:
     # a holds 6 cpu and deserves 4; 10 lie idle. Its tasks of 1 cpu and 1 memory have to take memory alone.
     shell = lent_memory(6, 4)
     shell.job("a", [(1, 1)] * 8)
@@ -105,7 +105,7 @@ def test_what_lies_idle_may_be_borrowed_beside_what_is_taken() -> None:
     assert len(shell.evictions) == 4
 
 
-def test_what_has_to_be_taken_must_be_deserved() -> None:
+def test_reclaim_is_refused_when_reclaimed_resource_exceeds_deserved() -> None:
     # The same with all cpu in use: a holds 6 of the 4 that it deserves, so it can't take more of it.
     shell = lent_memory(6, 4)
     shell.job("b", [(1, 0)] * 10)

@@ -177,7 +177,7 @@ def _has_room(engine: Engine, preemptor: JobNode, losers: list[JobNode]) -> bool
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-def test_nobody_is_short_by_a_task_that_could_run(kind: Kind) -> None:
+def test_cluster_at_rest_leaves_no_shortfall_of_one_task(kind: Kind) -> None:
     for seed in range(12):
         rest = come_to_rest(seed, kind)
         assert max(rest.shortfalls) < 1, f"seed {seed}"
@@ -186,7 +186,7 @@ def test_nobody_is_short_by_a_task_that_could_run(kind: Kind) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-def test_nobody_is_short_on_300_clusters(kind: Kind) -> None:
+def test_cluster_at_rest_leaves_no_shortfall_on_300_seeds(kind: Kind) -> None:
     rests = {seed: come_to_rest(seed, kind) for seed in range(300)}
     worst = {seed: max(rest.shortfalls) for seed, rest in rests.items()}
     shares = Counter(min(9, int(10 * short)) for rest in rests.values() for short in rest.shortfalls)

@@ -13,7 +13,7 @@ def rests(shell: Shell, evictions: int) -> bool:
     return len(shell.evictions) <= evictions and not shell.engine.context.pipelined.tasks
 
 
-def test_of_two_jobs_for_one_place_the_one_that_runs_stays() -> None:
+def test_running_job_keeps_last_slot_against_equal_newcomer() -> None:
     # 7 cpu: urgent tasks of 2 are entitled to all of it, 3 of them fit; one cpu is left for two jobs entitled to none.
     shell = Shell(taking_engine())
     shell.node("n0", 3)
@@ -27,7 +27,7 @@ def test_of_two_jobs_for_one_place_the_one_that_runs_stays() -> None:
     assert shell.running(first) == 1
 
 
-def test_of_two_jobs_of_unlike_tasks_the_one_that_has_the_odd_task_keeps_it() -> None:
+def test_job_keeps_contested_memory_task_against_equal_newcomer() -> None:
     # One task of memory fits, and both jobs hold a task of cpu: that makes neither an incumbent where memory counts.
     shell = Shell(taking_engine())
     shell.node("n", 3, 2)
@@ -39,7 +39,7 @@ def test_of_two_jobs_of_unlike_tasks_the_one_that_has_the_odd_task_keeps_it() ->
     assert rests(shell, 1)
 
 
-def test_of_two_branches_the_one_that_has_the_odd_task_keeps_it() -> None:
+def test_evictions_stop_when_sibling_queues_tie_for_last_task() -> None:
     # 5 cpu and 3 memory. x and y have a task each that nobody disputes, and tie for the third task of memory.
     shell = Shell(taking_engine())
     shell.node("n", 5, 3)
@@ -93,7 +93,7 @@ def test_small_and_large_tasks_of_one_queue_do_not_pull_each_other_along() -> No
     assert shell.running("a") == 3
 
 
-def test_who_comes_first_does_not_depend_on_what_is_asked_for() -> None:
+def test_queue_order_does_not_depend_on_requested_resources() -> None:
     # b holds much memory and little cpu. By cpu alone b comes first, by both a does: each would take from the other.
     shell = Shell(taking_engine("paper"))
     for i, (cpu, memory) in enumerate([(4, 4), (8, 4), (2, 4), (2, 4)]):
@@ -127,7 +127,7 @@ def test_a_gang_that_was_below_its_minimum_already_stays_where_it_is_not_needed(
 # --- claims -------------------------------------------------------------------------------------------------------
 
 
-def test_all_who_wait_on_a_node_start_together() -> None:
+def test_all_tasks_pipelined_on_node_start_in_same_cycle() -> None:
     shell = Shell(taking_engine())
     shell.node("n", 6)
     shell.queue("root/a")

@@ -68,14 +68,16 @@ def first_eviction(config: SchedulerConfig, cooldown: PreemptionCooldown = NO_CO
         ("0.5", 0, 6),  # half a second is over in the cycle after
     ],
 )
-def test_from_when_on(patience: object, min_runtime: object, second: int | None) -> None:
+def test_first_eviction_waits_for_patience_and_min_runtime(
+    patience: object, min_runtime: object, second: int | None
+) -> None:
     assert first_eviction(config_of(patience, min_runtime)) == second
     # The same by what the shell says where the file is silent.
     cooldown = PreemptionCooldown(int(float(str(patience)) * SECOND), int(float(str(min_runtime)) * SECOND))
     assert first_eviction(silent(), cooldown) == second
 
 
-def test_what_the_file_says_counts_before_what_the_shell_says() -> None:
+def test_cooldown_of_configuration_file_overrides_default_of_shell() -> None:
     assert first_eviction(config_of(0, 0), LIVE) == 5
     assert first_eviction(silent(), LIVE, 100) in (61, 62)  # 60 s after the start; the 30 s of being owed are over then
 
@@ -131,7 +133,7 @@ def test_seconds_as_people_write_them() -> None:
         (0, "1m", 8, "reclaim.minRuntime"),
     ],
 )
-def test_what_makes_no_sense_is_named_with_its_line(
+def test_invalid_cooldown_is_refused_with_argument_and_line(
     patience: object, min_runtime: object, line: int, argument: str
 ) -> None:
     with pytest.raises(ConfigError) as refused:

@@ -139,7 +139,7 @@ def test_a_node_that_is_looked_at_again_is_as_if_all_were(seed: int) -> None:
         ([1] * 6, 7, INFEASIBLE),
     ],
 )
-def test_how_many_at_least(tasks: list[int], asks: int, said: int) -> None:
+def test_freeable_capacity_gives_fewest_victims_for_request(tasks: list[int], asks: int, said: int) -> None:
     shell = Shell(taking_engine(), audited=False)
     shell.node("n", 6)
     shell.queue("root/a")

@@ -61,13 +61,13 @@ def test_two_sides_do_not_take_turns_with_tasks_of_two_kinds(seed: int, kind: Ar
 
 @every_order
 @every_kind
-def test_nobody_takes_back_what_it_has_just_lost(rule: str, kind: Arrivals) -> None:
+def test_victim_does_not_reclaim_capacity_just_lost(rule: str, kind: Arrivals) -> None:
     take_nothing_back(range(8), rule, kind)
 
 
 @pytest.mark.long
 @every_order
 @every_kind
-def test_so_it_is_on_hundreds_of_clusters(rule: str, kind: Arrivals) -> None:
+def test_evictions_stop_and_are_not_reversed_on_hundreds_of_clusters(rule: str, kind: Arrivals) -> None:
     comes_to_rest(range(1200, 1320), rule, kind)
     take_nothing_back(range(1200, 1320), rule, kind)

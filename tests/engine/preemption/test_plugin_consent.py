@@ -69,11 +69,11 @@ def test_between_equals_of_a_queue_it_is_up_to_drf(orders: str) -> None:
 
 
 @every_drf
-def test_without_drf_the_more_important_job_still_takes(orders: str) -> None:
+def test_higher_priority_job_preempts_without_consent_of_drf(orders: str) -> None:
     assert late(made(orders, "enablePreemptable: false"), "a", priority=5) == (0, 8)
 
 
-def test_without_priority_the_more_important_job_takes_no_more_than_an_equal() -> None:
+def test_higher_priority_job_gets_equal_share_without_consent_of_priority() -> None:
     off = "enablePreemptable: false"
     assert late(made(FLAT, priority=off), "a", priority=5) == (4, 4)
     assert late(made(FLAT, off, priority=off), "a", priority=5) == (8, 0)
@@ -117,7 +117,7 @@ def test_a_job_that_may_never_take_does_not_wait_for_its_time_to_do_so() -> None
     assert all(shell.engine.context.reclaimers.eligible_at(leaf) is None for leaf in shell.engine.tree.jobs.values())
 
 
-def test_what_the_default_plugins_agree_to() -> None:
+def test_default_plugins_consent_to_every_kind_of_preemption() -> None:
     assert made(STEER).engine.policy.consent == PluginConsent(queues=True, shares=True, classes=True, tasks=True)
 
 

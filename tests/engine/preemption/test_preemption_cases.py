@@ -121,7 +121,7 @@ def test_a_job_of_whole_nodes_starts_where_small_ones_are_everywhere(scores: tup
     assert len(shell.evictions) == 8
 
 
-def test_who_has_no_more_than_his_part_is_not_moved_for_others() -> None:
+def test_jobs_within_entitlement_are_not_evicted_to_defragment_nodes() -> None:
     # Each of the 4 nodes has 2 of eight small jobs, entitled to the 8 cpu that they hold. 8 cpu are idle, no node is:
     # two tasks of 4 cpu would fit if four small ones moved, but nobody is pushed below its whole target for that.
     shell = Shell(taking_engine())
@@ -159,7 +159,7 @@ def test_a_gang_goes_only_where_the_split_gets_better(tasks: int, goes: bool) ->
     assert len(shell.evictions) == (6 if goes else 0)
 
 
-def test_one_task_of_a_gang_is_not_left_behind() -> None:
+def test_reclaim_leaves_no_gang_below_its_minimum() -> None:
     # Four tasks, at least three; another queue, three times as heavy, wants 3 of the 4 cpu in one piece. One task of
     # the gang could go by itself, the others only together; then the one is not needed, but it can't stay alone.
     shell = Shell(taking_engine())
@@ -208,7 +208,7 @@ def test_a_gang_of_half_the_cluster_starts_after_its_patience(patience: int) -> 
     assert len(shell.evictions) <= 8
 
 
-def test_who_has_only_just_started_is_spared() -> None:
+def test_task_is_not_evicted_before_min_runtime() -> None:
     shell = half_and_endless(taking_engine(cooldown=PreemptionCooldown(0, 5 * SECOND)))
     assert {task.started for task in shell.tasks.values() if task.node is not None} == {SECOND}
     while not shell.evictions and shell.cycles < 20:
@@ -218,7 +218,7 @@ def test_who_has_only_just_started_is_spared() -> None:
 
 
 @pytest.mark.parametrize("patience", [0, 20])
-def test_without_reclaim_a_gang_starts_when_enough_has_ended(patience: int) -> None:
+def test_gang_without_reclaim_starts_once_enough_tasks_have_ended(patience: int) -> None:
     shell = half_and_endless(taking_engine(actions="allocate", arguments={"drf.patience": patience}))
     steps, lost = 0, 0.0
     while not shell.running("gang") and steps < 200:
@@ -317,7 +317,7 @@ def test_pipelined_tasks_of_a_node_that_goes_wait_again() -> None:
     assert len(shell.evictions) == 4
 
 
-def test_of_unlike_tasks_the_one_that_is_owed_takes() -> None:
+def test_entitled_small_task_reclaims_despite_larger_task_of_same_job() -> None:
     # Equal queues on 4 cpu; y has borrowed all of it. x waits with tasks of 3 and 1: the 3 is more than its half, the 1
     # is owed. That nothing fits now must not hide the 1 behind the 3.
     shell = Shell(taking_engine())

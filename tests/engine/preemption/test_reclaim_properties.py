@@ -94,13 +94,13 @@ def comes_to_rest(seed: int, rule: str, cycles: int) -> tuple[int, Shell]:
 
 
 @every_order
-def test_it_comes_to_rest_when_arrivals_stop(rule: str) -> None:
+def test_evictions_stop_when_arrivals_stop(rule: str) -> None:
     assert taken_on_seeds(lambda seed: comes_to_rest(seed, rule, 15)[1])
 
 
 @pytest.mark.long
 @every_order
-def test_it_comes_to_rest_after_thousands_of_cycles(rule: str) -> None:
+def test_evictions_stop_after_thousands_of_cycles(rule: str) -> None:
     found = sorted(comes_to_rest(seed, rule, 100)[0] for seed in range(60))
     print(f"\n{rule}: last eviction after the last arrival, in cycles: median {found[30]}, most {found[-1]}")
 

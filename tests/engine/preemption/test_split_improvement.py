@@ -39,7 +39,7 @@ def test_less_must_be_missing_afterwards(left: int, started: int, better: bool) 
     assert improves_split([(preemptor, ((CPU, started),))], [gang], grove.capacity) is better
 
 
-def test_what_a_taker_starts_beyond_its_entitlement_is_no_gain() -> None:
+def test_tasks_beyond_entitlement_of_preemptor_do_not_improve_split() -> None:
     grove = Grove([100, 0, 0, 0])
     gang, preemptor = job(grove, 10, 0), job(grove, 5, 60)
     assert not improves_split([(preemptor, ((CPU, 60),))], [gang], grove.capacity)

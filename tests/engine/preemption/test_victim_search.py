@@ -70,7 +70,7 @@ def test_the_branch_furthest_above_its_part_before_all_else(important: bool) -> 
     assert went[2] == ("b" if important else "a")  # where branches tie, tasks decide: the least important first
 
 
-def test_where_branches_tie_the_less_important_queue_first() -> None:
+def test_lower_priority_queue_loses_first_when_branches_tie() -> None:
     # 6 + 6 cpu, each 2 above its third. b's tasks are more important, but its queue is less so.
     shell = shell_of(12, "c", plugins=NO_PRIORITY)
     shell.queue("root/a", priority=7)
@@ -112,7 +112,7 @@ def test_then_priority_then_the_shortest_running(first: dict[str, Any], then: di
     assert victims(shell) == went
 
 
-def test_of_a_job_the_less_important_tasks_first_then_the_last_in_order() -> None:
+def test_victims_within_job_are_ordered_by_priority_then_latest_task() -> None:
     shell = shell_of(8, "a", "c", plugins=NO_PRIORITY)
     shell.job("a", [(1,)] * 8, name="a")
     for i, priority in enumerate([0, 0, 5, 0, 5, 0, 0, 5]):
@@ -122,14 +122,14 @@ def test_of_a_job_the_less_important_tasks_first_then_the_last_in_order() -> Non
     assert victims(shell) == ["a.6", "a.5", "a.3", "a.1"]
 
 
-def test_where_jobs_go_by_priority_the_less_important_has_the_smaller_part() -> None:
+def test_lower_priority_job_of_queue_loses_tasks_first() -> None:
     # With the priority plugin classes are composed one after another: of a's 4 the important job has all 4.
     shell = two_jobs(shell_of(8, "a", "c"), first={"priority": 5}, then={"priority": 1})
     shell.job("c", [(1,)] * 4, name="c")
     assert victims(shell) == ["then.3", "then.2", "then.1", "then.0"]
 
 
-def test_of_equal_jobs_the_youngest_go_whoever_has_the_right() -> None:
+def test_youngest_of_equal_jobs_are_evicted_regardless_of_rounded_entitlement() -> None:
     # Four nodes of 1 cpu, four one-task jobs, started one after another; c wants 2. Rounding gives two of the four a
     # task by right; who has it hands it over, so that the two that have run for the shortest time go.
     shell = shell_of(1, "a", "c", nodes=4)
@@ -240,7 +240,7 @@ def test_never(rule: str, why: str) -> None:
     assert victims(shell) == ["a.3"]
 
 
-def test_who_never_takes_is_alone_in_that() -> None:
+def test_non_preempting_job_does_not_stop_other_jobs_from_reclaiming() -> None:
     # Two queues on 4 cpu, a holds them all. Of b's two equal jobs the older one may take nothing, the other may.
     shell = shell_of(4)
     shell.queue("root/a")
@@ -271,7 +271,7 @@ def test_the_systems_own_namespace_is_left_alone_without_any_plugin() -> None:
     assert victims(shell) == []
 
 
-def test_who_only_waits_on_a_node_is_no_victim() -> None:
+def test_pipelined_task_is_no_victim() -> None:
     # a's claim of 2 is not a thing that can be evicted; c takes what runs.
     shell = Shell(taking_engine(), grace=3)
     shell.node("n0", 4)
@@ -337,7 +337,7 @@ def test_a_unit_may_need_victims_on_two_nodes() -> None:
     assert (shell.running("ns/c"), shell.running("ns/a")) == (2, 2)
 
 
-def test_nobody_goes_for_half_a_unit() -> None:
+def test_no_task_is_evicted_when_only_part_of_gang_fits() -> None:
     # As above, but n1 has only 2 cpu: the second task of the gang has no place, whoever goes.
     shell = Shell(taking_engine())
     shell.node("n0", 4)
@@ -350,7 +350,7 @@ def test_nobody_goes_for_half_a_unit() -> None:
     assert victims(shell) == []
 
 
-def test_nobody_goes_for_a_unit_that_has_room_in_another_arrangement() -> None:
+def test_no_task_is_evicted_when_gang_fits_in_another_arrangement() -> None:
     # 2 cpu are free on n0 and 3 on n1. Task by task 1 goes to n0 and 2 to n1, and one of b's would have to go for the
     # last 2; but 2 on n0 and 1 + 2 on n1 need nobody. By keys one could: a has 5/8 over 3, b is left with 2/8.
     shell = Shell(taking_engine("paper"))
@@ -410,7 +410,7 @@ def test_several_jobs_of_several_queues_fill_the_room_of_a_gang_together() -> No
     assert (shell.running("b"), shell.running("c"), shell.running("d")) == (1, 1, 1)
 
 
-def test_what_is_above_the_minimum_goes_by_itself() -> None:
+def test_gang_tasks_above_minimum_are_evicted_one_by_one() -> None:
     # 4 of 6 make the gang: two can go one by one, more could only go with the whole gang.
     shell = shell_of(6, "a", "c")
     shell.job("a", [(1,)] * 6, 4, name="a")

@@ -227,7 +227,7 @@ def set_that_goes(engine: Engine, node: ClusterNode, spare: dict[JobNode, int], 
 
 
 @pytest.mark.parametrize("taste", [ALIKE, ONE_POOL], ids=["nodes", "one pool"])
-def test_those_who_wake_get_their_part(taste: Taste) -> None:
+def test_waking_queues_reclaim_their_entitlement(taste: Taste) -> None:
     ratios = []
     for seed in range(20):
         waking = wake(seed, taste)
@@ -239,7 +239,7 @@ def test_those_who_wake_get_their_part(taste: Taste) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("taste", [ALIKE, ONE_POOL], ids=["nodes", "one pool"])
-def test_those_who_wake_get_their_part_on_200_trees(taste: Taste) -> None:
+def test_waking_queues_reclaim_their_entitlement_on_200_trees(taste: Taste) -> None:
     ratios = []
     for seed in range(200):
         waking = wake(seed, taste)

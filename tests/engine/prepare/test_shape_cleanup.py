@@ -48,7 +48,7 @@ def test_jobs_with_requests_of_their_own_leave_nothing_behind(
             assert len(front.heap) <= 4 * len(queue.children) + 64 + JOBS
 
 
-def test_who_is_still_there_keeps_what_is_known() -> None:
+def test_shape_cleanup_keeps_shapes_of_existing_tasks() -> None:
     shell = Shell(taking_engine("steer"), audited=False)
     shell.node("n0", 4, 10**9)
     shell.queue("root/a")

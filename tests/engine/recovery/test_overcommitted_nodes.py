@@ -58,7 +58,7 @@ def test_a_node_that_shrinks_sends_nobody_away() -> None:
     assert gone(engine.cycle(11)) == []
 
 
-def test_who_sees_a_node_that_shrank_for_the_first_time_sends_nobody_away_who_has_run_for_long() -> None:
+def test_new_engine_evicts_no_long_running_pod_of_shrunken_node() -> None:
     engine = cluster(3)
     for name, started in (("a", 1), ("b", 2)):
         engine.apply(Changed(bound(name, 2, started)))
@@ -67,7 +67,7 @@ def test_who_sees_a_node_that_shrank_for_the_first_time_sends_nobody_away_who_ha
     assert gone(engine.cycle(2 * LATE_BIND_WINDOW + 1)) == ["late"]
 
 
-def test_who_came_last_goes_whatever_it_is_called_and_whatever_clocks_say() -> None:
+def test_last_pod_seen_is_evicted_regardless_of_name_and_clock() -> None:
     engine = cluster(4)
     engine.apply(Changed(bound("a-first", 4, 0, status=TaskStatus.BOUND)))
     engine.cycle(10)
@@ -82,7 +82,7 @@ def test_who_came_last_goes_whatever_it_is_called_and_whatever_clocks_say() -> N
     assert gone(engine.cycle(now + 1)) == ["a-late"]
 
 
-def test_of_those_that_came_between_two_cycles_the_last_goes_first() -> None:
+def test_last_pod_seen_between_two_cycles_is_evicted_first() -> None:
     engine = cluster(4)
     engine.cycle(10)
     for name in ("b", "c", "a"):
@@ -90,7 +90,7 @@ def test_of_those_that_came_between_two_cycles_the_last_goes_first() -> None:
     assert gone(engine.cycle(11)) == ["a"]
 
 
-def test_what_was_decided_here_stays() -> None:
+def test_pod_bound_by_own_decision_is_not_evicted() -> None:
     engine = cluster(4)
     ours = TaskSpec("ns", "ours", (4, 0, 1), job="ns/j")
     engine.apply(Changed(ours))
@@ -138,7 +138,7 @@ def overfull() -> Engine:
     return engine
 
 
-def test_who_could_not_be_evicted_is_asked_again_when_its_time_comes() -> None:
+def test_failed_eviction_is_retried_with_doubled_delay() -> None:
     engine, now = overfull(), 11
     # Each time it is spared twice as long: 30 s, 60 s, 120 s. In between nobody is asked, and nobody else goes for it.
     for times in range(3):
@@ -161,7 +161,7 @@ def test_a_node_that_fits_again_is_not_looked_at_any_more() -> None:
     assert gone(engine.cycle(11 + 2 * FIRST_DELAY)) == [], "now it has shrunk, which is another matter"
 
 
-def test_who_needs_not_go_because_others_do_goes_if_they_stay() -> None:
+def test_later_pod_is_evicted_if_eviction_of_earlier_one_fails() -> None:
     engine = cluster(4)
     engine.apply(Changed(bound("a", 2, 5)))
     engine.cycle(10)
@@ -189,7 +189,7 @@ def test_an_engine_in_the_place_of_another_knows_who_turned_up() -> None:
     assert gone(engine.cycle(11 + FIRST_DELAY)) == ["late"]
 
 
-def test_one_that_takes_its_place_before_the_first_cycle_has_seen_nothing_either() -> None:
+def test_engine_replaced_before_first_cycle_evicts_no_long_running_pod() -> None:
     engine = Recorded(cluster(4))
     for name, started in (("a", 1), ("b", 2)):
         engine.apply(Changed(bound(name, 4, started)))
@@ -216,7 +216,7 @@ def test_pods_that_somebody_else_put_there_stay() -> None:
     assert gone(engine.cycle(12)) == [], "whoever did that knows what they do"
 
 
-def test_what_we_decide_ourselves_is_nothing_new() -> None:
+def test_pod_bound_by_own_decision_is_not_unexpected() -> None:
     engine = cluster(4)
     waiting = TaskSpec("ns", "w", (4, 0, 1), job="ns/j")
     engine.apply(Changed(waiting))

@@ -76,7 +76,7 @@ def seconds(shell: Shell, count: int) -> list[Decision]:
     return [decision for _ in range(count) for decision in shell.cycle()]
 
 
-def test_what_is_missing_comes_before_everybody_else() -> None:
+def test_missing_tasks_of_partial_gang_are_bound_before_other_jobs() -> None:
     shell = world(cpu=4)
     # By age, by priority and by right (it holds nothing yet) the other one would be next; there are 2 cpu left.
     shell.queue("root/other", "1/9")
@@ -147,7 +147,7 @@ def test_a_gang_that_was_seen_whole_and_loses_a_pod_runs_on_until_nothing_of_it_
     assert evicted(seconds(shell, SECONDS + 2)) == ["ns/again-0", "ns/again-1"]
 
 
-def test_what_others_have_bound_is_left_alone() -> None:
+def test_gang_pods_bound_by_other_schedulers_are_not_evicted() -> None:
     shell = world(cpu=3, bound=())
     spec = shell.tasks["ns/gang-t-0"]
     shell.engine.apply(Changed(replace(spec, node="n", status=TaskStatus.RUNNING)))
@@ -187,14 +187,14 @@ def test_each_role_has_its_minimum() -> None:
     assert evicted(seconds(shell, SECONDS + 1)) == ["ns/gang-t-1", "ns/gang-t-2"]
 
 
-def test_what_has_succeeded_counts() -> None:
+def test_succeeded_tasks_count_towards_gang_minimum() -> None:
     shell = world(cpu=2, bound=(0, 1))
     for number in (2, 3):
         shell.put(replace(shell.tasks[f"ns/gang-t-{number}"], status=TaskStatus.SUCCEEDED))
     assert not evicted(seconds(shell, SECONDS + 2))
 
 
-def test_that_it_was_let_in_may_have_been_lost() -> None:
+def test_partial_gang_in_pending_phase_is_enqueued_and_completed() -> None:
     shell = world()
     shell.engine.state.jobs[GANG].phase = JobPhase.PENDING
     decisions = shell.cycle()
@@ -217,7 +217,7 @@ def test_a_bind_that_fails_again_and_again_ends_with_the_rest_of_the_gang_going(
     assert evicted(seconds(shell, SECONDS + 2)) == ["ns/gang-t-0", "ns/gang-t-1", "ns/gang-t-2"]
 
 
-def test_what_is_on_its_way_is_waited_for() -> None:
+def test_partial_gang_is_not_evicted_while_binds_are_pending() -> None:
     shell = world()
     shell.engine.cycle(SECOND)  # decided, and no word from the cluster
     for second in range(2, SECONDS + 10):
@@ -237,7 +237,7 @@ def test_an_eviction_that_fails_is_tried_again_later() -> None:
     assert has(shell, GANG) == 0
 
 
-def test_without_gangs_nothing_is_a_part_of_one() -> None:
+def test_partial_jobs_are_not_evicted_without_gang_plugin() -> None:
     shell = Marking(taking_engine(actions=ACTIONS, plugins=("priority",)))
     shell.node("n", 3, 100)
     shell.queue("root/q")

@@ -190,7 +190,7 @@ def test_a_bind_is_confirmed_and_keeps_its_start() -> None:
     assert (state.tasks["ns/t"].status, state.tasks["ns/t"].started) == (TaskStatus.RUNNING, 7)
 
 
-def test_what_is_seen_elsewhere_is_elsewhere() -> None:
+def test_task_seen_on_another_node_is_moved_there() -> None:
     state = assumed()
     state.apply(Changed(NodeSpec("m", (10, 10, 10))))
     state.apply(Changed(running(node="m")))

@@ -81,7 +81,7 @@ def test_a_claim_is_on_what_is_freed_and_then_on_what_is_idle(
     assert accounts(state.nodes["n"]) == (idle, free, future)
 
 
-def test_nobody_slips_in_before_a_pipelined_task_whoever_leaves_first() -> None:
+def test_reservation_of_pipelined_task_holds_whichever_task_leaves_first() -> None:
     # 4 + 6 cpu run; the 4 make way for a claim of 5, which takes 1 of what comes free first. The 6 end before the 4 are
     # gone: 6 are free, 1 of them spoken for.
     state, leaving, waits = victim_and_waiter(4, 5, 6)
@@ -100,7 +100,7 @@ def test_nobody_slips_in_before_a_pipelined_task_whoever_leaves_first() -> None:
     state.validate()
 
 
-def test_what_is_freed_covers_claims_resource_by_resource() -> None:
+def test_released_capacity_covers_pipelined_requests_per_resource() -> None:
     # The victim holds cpu only. The claim on memory is on what is idle: 10 - 7 = 3.
     state = told(NODE, JOB, running("v", 10), replace(pod("w"), request=(2, 7, 1)))
     node = state.nodes["n"]
@@ -113,7 +113,7 @@ def test_what_is_freed_covers_claims_resource_by_resource() -> None:
     state.validate()
 
 
-def test_what_others_pods_release_is_freed_too() -> None:
+def test_capacity_released_by_foreign_pods_covers_pipelined_tasks() -> None:
     foreign = replace(running("f", 4), job=None, managed=False, status=TaskStatus.RELEASING)
     state = told(NODE, JOB, foreign, pod("w", 8))
     node = state.nodes["n"]
@@ -169,7 +169,7 @@ def promoted_and_back(state: ClusterState) -> None:
 
 
 @pytest.mark.parametrize("move", [evict_and_back, pipeline_and_back, both_and_back, promoted_and_back])
-def test_there_and_back_leaves_no_trace(move: Callable[[ClusterState], None]) -> None:
+def test_undone_evict_and_pipeline_restore_state(move: Callable[[ClusterState], None]) -> None:
     state, _, _ = victim_and_waiter(4, 5, 6)
     before = everything(state)
     move(state)
@@ -203,7 +203,7 @@ def test_a_jobs_accounts_without_the_evicted() -> None:
     ],
     ids=["running", "bound", "bind failed"],
 )
-def test_what_we_evicted_is_on_its_way_out_whatever_late_news_say(late: Event) -> None:
+def test_evicted_task_stays_releasing_despite_late_events(late: Event) -> None:
     state, leaving, _ = victim_and_waiter(4, 4, 6)
     state.evict(leaving)
     state.apply(late)
@@ -235,7 +235,7 @@ def test_a_failed_eviction_goes_on_as_it_was_seen_last() -> None:
     ],
     ids=["seen to go", "succeeded", "gone"],
 )
-def test_what_is_seen_to_go_does_not_come_back_by_a_failure(news: Event) -> None:
+def test_failed_eviction_does_not_restore_task_seen_terminating(news: Event) -> None:
     state, leaving, _ = victim_and_waiter(4, 4, 6)
     state.evict(leaving)
     state.apply(news)
@@ -286,7 +286,7 @@ def test_a_claim_that_could_not_be_carried_out_waits_again() -> None:
     assert state.tasks["ns/w"].owed
 
 
-def test_who_waits_and_is_gone_leaves_its_claim() -> None:
+def test_deleted_pipelined_task_frees_its_reservation() -> None:
     state, leaving, waits = victim_and_waiter(4, 4, 6)
     state.evict(leaving)
     state.pipeline(waits, state.nodes["n"], 5)
@@ -321,7 +321,7 @@ def test_a_job_that_is_gone_keeps_who_waits_and_who_leaves_until_they_are_gone()
     assert not state.jobs and accounts(state.nodes["n"]) == (10, 10, 10)
 
 
-def test_who_waits_may_be_seen_to_run_elsewhere() -> None:
+def test_pipelined_task_may_be_seen_running_on_another_node() -> None:
     state, _, waits = victim_and_waiter(4, 4)
     state.apply(Changed(NodeSpec("m", (10, 10, 10))))
     state.pipeline(waits, state.nodes["n"], 5)

@@ -40,7 +40,7 @@ def alike(a: TaskSpec, b: TaskSpec, table: ShapeTable | None = None) -> bool:
     ],
     ids=lambda other: next(iter(other)),
 )
-def test_what_does_not_say_where_a_task_may_run_makes_no_shape(other: dict[str, object]) -> None:
+def test_tasks_with_equal_placement_requirements_share_a_shape(other: dict[str, object]) -> None:
     assert alike(PLAIN, replace(PLAIN, **other))
 
 
@@ -55,7 +55,7 @@ def test_what_does_not_say_where_a_task_may_run_makes_no_shape(other: dict[str, 
     ],
     ids=["amount", "resource", "selector", "toleration", "port"],
 )
-def test_what_says_where_a_task_may_run_makes_a_shape(other: dict[str, object]) -> None:
+def test_tasks_with_different_placement_requirements_have_different_shapes(other: dict[str, object]) -> None:
     assert not alike(PLAIN, replace(PLAIN, **other))
 
 
@@ -74,7 +74,7 @@ def test_an_ask_leaves_out_places() -> None:
     ],
     ids=["anti-affinity", "affinity", "spread"],
 )
-def test_who_looks_at_other_pods_is_somebody(constraints: Constraints) -> None:
+def test_shape_of_task_with_pod_terms_includes_labels_and_namespace(constraints: Constraints) -> None:
     one = replace(PLAIN, constraints=constraints, labels={"app": "web"})
     assert not alike(one, replace(one, labels={"app": "db"}))
     assert not alike(one, replace(one, namespace="elsewhere"))
@@ -95,7 +95,9 @@ def test_who_looks_at_other_pods_is_somebody(constraints: Constraints) -> None:
         (PodTerm("zone", (Requirement("app", "In", ("web", "db")),)), {"app": "db"}, True),
     ],
 )
-def test_who_is_kept_away_is_somebody(term: PodTerm, labels: dict[str, str], concerned: bool) -> None:
+def test_shape_of_task_selected_by_anti_affinity_includes_identity(
+    term: PodTerm, labels: dict[str, str], concerned: bool
+) -> None:
     table = ShapeTable()
     assert table.note_term(Constraints(anti_affinity=(term,))) == ([term], bool(term.selector))
     assert table.note_term(Constraints(anti_affinity=(term,))) == ([], False)

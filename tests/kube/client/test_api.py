@@ -197,7 +197,7 @@ def test_a_watch_tells_what_changes_and_ends_with_what_is_wrong() -> None:
     on_cluster(test)
 
 
-def test_where_things_are() -> None:
+def test_resource_paths_name_group_namespace_and_subresource() -> None:
     assert PODS.path("ns", "p", "binding") == "/api/v1/namespaces/ns/pods/p/binding"
     assert QUEUES.path("", "a/b") == "/apis/scheduling.volcano.sh/v1beta1/queues/a%2Fb"
     assert (PODS.path(), NODES.path("ignored"), QUEUES.name) == (

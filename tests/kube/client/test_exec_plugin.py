@@ -251,7 +251,7 @@ def test_a_command_that_needs_a_terminal_is_not_run_without(stub: ExecStub) -> N
 # ---- the cache -----------------------------------------------------------------------------------------------------
 
 
-def test_without_an_expiry_it_runs_once(stub: ExecStub) -> None:
+def test_command_runs_once_for_credential_without_expiry(stub: ExecStub) -> None:
     clock = Clock()
     ours = plugin(stub, clock)
     assert ours.cached() is None
@@ -262,7 +262,7 @@ def test_without_an_expiry_it_runs_once(stub: ExecStub) -> None:
 
 
 @pytest.mark.parametrize(("life", "kept"), [(3600, 3539), (100, 89)])  # 60 s before; of 100 s, 10 before
-def test_it_is_refreshed_before_it_expires(life: int, kept: int, stub: ExecStub) -> None:
+def test_credential_is_refreshed_before_expiry(life: int, kept: int, stub: ExecStub) -> None:
     clock = Clock()
     ours = plugin(stub, clock)
     stub.answers(token="first", expirationTimestamp=stamp(clock.now + life))

@@ -19,7 +19,7 @@ def account(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_in_a_pod(account):
+def test_in_cluster_access_is_read_from_service_account(account):
     found = in_cluster(INSIDE, account)
     assert found is not None
     assert (found.server, found.namespace, found.token) == ("https://10.0.0.1:443", "batch", "secret")

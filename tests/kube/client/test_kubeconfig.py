@@ -27,7 +27,7 @@ def encoded(text: bytes) -> str:
     return base64.b64encode(text).decode()
 
 
-def test_everything_inline(tmp_path):
+def test_kubeconfig_with_inline_data_is_read(tmp_path):
     user = {"token": "t", "client-certificate-data": encoded(b"cert"), "client-key-data": encoded(b"key")}
     cluster = {"certificate-authority-data": encoded(b"ca"), "tls-server-name": "x"}
     path = write(tmp_path / "config", config(user=user, cluster=cluster, namespace="ns", server="https://h:1/"))
@@ -48,7 +48,7 @@ def test_a_token_file_wins_over_a_token_beside_it(tmp_path):
     assert (access.token, access.token_file) == ("rotated", tmp_path / "token")
 
 
-def test_of_several_files_the_first_that_says_something_wins(tmp_path):
+def test_first_of_several_kubeconfigs_wins_for_each_entry(tmp_path):
     first = write(tmp_path / "one", config("a", "http://first", current=False))
     second = write(tmp_path / "two", config("a", "http://second") | {"current-context": "b"})
     third = write(tmp_path / "three", config("b", "http://third", user={"token": "3"}))
@@ -58,13 +58,13 @@ def test_of_several_files_the_first_that_says_something_wins(tmp_path):
     assert read_kubeconfig(context="a", environment={"KUBECONFIG": listed}).server == "http://first"
 
 
-def test_without_the_variable_it_is_the_file_in_the_home(monkeypatch, tmp_path):
+def test_default_kubeconfig_is_in_home_directory(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_paths({}) == [tmp_path / ".kube" / "config"]
     assert default_paths({"KUBECONFIG": ""}) == [tmp_path / ".kube" / "config"]
 
 
-def test_nobody_has_no_home_and_no_file_there(monkeypatch):
+def test_default_kubeconfig_is_not_found_without_home_directory(monkeypatch):
     monkeypatch.delenv("HOME")
     monkeypatch.setattr("os.path.expanduser", str)  # as with a user whom the machine does not know
     assert not any(path.exists() for path in default_paths({}))
@@ -104,6 +104,6 @@ def test_errors_name_file_and_field(document, complaint, tmp_path):
     assert complaint in str(refused.value)
 
 
-def test_no_file_at_all(tmp_path):
+def test_missing_kubeconfig_is_an_error_with_hint(tmp_path):
     with pytest.raises(FieldError, match="file not found; set KUBECONFIG, or start a cluster with pumice up"):
         read_kubeconfig(environment={"KUBECONFIG": str(tmp_path / "absent")})

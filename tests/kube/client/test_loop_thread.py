@@ -13,7 +13,7 @@ import pytest
 from pumice.kube.client.loop_thread import LoopThread
 
 
-def test_what_runs_there_goes_on_while_this_thread_is_busy() -> None:
+def test_loop_thread_runs_tasks_while_calling_thread_is_busy() -> None:
     async def run() -> None:
         ticks = 0
 
@@ -32,7 +32,7 @@ def test_what_runs_there_goes_on_while_this_thread_is_busy() -> None:
     asyncio.run(run())
 
 
-def test_what_goes_wrong_there_is_told_here() -> None:
+def test_loop_thread_raises_errors_of_tasks_in_caller() -> None:
     async def fail() -> None:
         raise ValueError("there")
 
@@ -44,7 +44,7 @@ def test_what_goes_wrong_there_is_told_here() -> None:
     asyncio.run(run())
 
 
-def test_in_the_end_everything_is_cancelled_contexts_are_left_and_the_thread_is_gone() -> None:
+def test_loop_thread_cancels_tasks_and_exits_contexts_on_close() -> None:
     said = []
 
     @contextlib.asynccontextmanager

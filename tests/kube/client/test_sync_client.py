@@ -78,7 +78,7 @@ def test_a_watch_tells_what_happens_after_a_revision(client: Client) -> None:
     assert [event for event in seen if event[0] != "BOOKMARK"] == [("ADDED", "watched"), ("DELETED", "watched")]
 
 
-def test_who_is_not_known_is_told_so(client: Client) -> None:
+def test_wrong_token_is_refused_as_unauthorized(client: Client) -> None:
     stranger = Client(Access(client.access.server, token="wrong", authority=client.access.authority))
     with closing(stranger), pytest.raises(ApiError) as refused:
         stranger.get(MAPS)
@@ -159,7 +159,7 @@ def test_a_connection_that_was_closed_meanwhile_is_opened_again() -> None:
 
 
 @pytest.mark.parametrize("content", [b"<html>", b"[]", b"\xff"])
-def test_what_is_no_api_is_as_good_as_nobody(content: bytes) -> None:
+def test_response_other_than_json_object_raises_unreachable_error(content: bytes) -> None:
     with answering(lambda handler, _: say(handler, content)) as client, pytest.raises(UnreachableError):
         client.get("/x")
 
@@ -181,6 +181,6 @@ def test_a_watch_that_breaks_off_within_an_event() -> None:
             next(watch)
 
 
-def test_nobody_there(tmp_path: Path) -> None:
+def test_refused_connection_raises_unreachable_error(tmp_path: Path) -> None:
     with pytest.raises(UnreachableError, match=r"http://127\.0\.0\.1:1: Connection refused"):
         Client(Access("http://127.0.0.1:1")).get("/x")

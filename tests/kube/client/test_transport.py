@@ -126,7 +126,7 @@ def test_a_write_that_is_put_off_comes_back() -> None:
     assert refused.value.retry_after == 3600
 
 
-def test_where_nobody_listens_a_write_is_tried_again_and_known_not_to_be_sent() -> None:
+def test_write_to_closed_port_is_retried_and_reported_unsent() -> None:
     async def ask() -> None:
         port = free_ports(1)[0]
         async with Session(Access(f"http://127.0.0.1:{port}"), QUICK) as session:
@@ -151,7 +151,7 @@ def test_an_answer_of_something_else_is_still_an_error() -> None:
         call(Script(Response(b"", 302, headers={"Location": "http://127.0.0.1:1/"})), "POST")
 
 
-def test_no_more_calls_at_a_time_than_allowed() -> None:
+def test_session_limits_concurrent_calls() -> None:
     now, most = 0, 0
 
     async def slow(_: Request) -> Response:

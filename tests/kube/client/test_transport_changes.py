@@ -110,7 +110,7 @@ async def held_back(folder: Path) -> AsyncIterator[tuple[Proxy, dict[str, Any], 
 NAMESPACE = b'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"late"}}'
 
 
-def test_who_leads_no_longer_when_the_connection_is_there_does_not_write(tmp_path: Path) -> None:
+def test_write_is_not_sent_when_leadership_is_lost_while_connecting(tmp_path: Path) -> None:
     async def ask() -> None:
         leads = True
         async with (

@@ -56,7 +56,7 @@ def test_init_containers_come_first() -> None:
 
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", None])
-def test_one_that_has_just_begun_is_well(reason: str | None) -> None:
+def test_container_being_created_is_not_blocked(reason: str | None) -> None:
     assert not list(blocked_containers(pod(status("main", waiting={"reason": reason} if reason else {}))))
 
 

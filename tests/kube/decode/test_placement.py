@@ -49,7 +49,7 @@ def required(*terms):
 # ---- nodes -------------------------------------------------------------------------------------------------
 
 
-def test_nothing_asked_for_is_free(constraints):
+def test_pod_without_placement_requirements_has_free_constraints(constraints):
     empty = {"nodeSelector": {}, "affinity": {"podAffinity": {}}, "tolerations": []}
     assert constraints() is FREE
     assert constraints(**empty) == FREE

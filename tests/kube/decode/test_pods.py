@@ -217,7 +217,7 @@ def test_the_names_of_our_schedulers_can_be_given(describe):
     assert not describe(pod, schedulers=["pumice"]).managed
 
 
-def test_of_a_pod_that_others_place_only_what_keeps_ours_away_counts(describe):
+def test_foreign_pod_keeps_only_host_ports_and_anti_affinity(describe):
     pod = describe(
         HEAD
         + """

@@ -99,7 +99,7 @@ def test_a_policy_that_nobody_knows(refusal):
         ("{sla-waiting-time: 2m, volcano.sh/sla-waiting-time: 1m}", 60 * SECOND),
     ],
 )
-def test_how_long_a_job_may_wait(describe, annotations, wait):
+def test_longest_wait_is_read_from_sla_annotation(describe, annotations, wait):
     assert describe(f"{GROUP}metadata: {{name: pg, annotations: {annotations}}}").longest_wait == wait
 
 

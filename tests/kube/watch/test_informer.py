@@ -170,7 +170,7 @@ def test_a_server_that_begins_anew_is_noticed() -> None:
     in_world(test)
 
 
-def test_so_is_one_that_has_counted_past_us() -> None:
+def test_informer_notices_new_server_with_higher_revision() -> None:
     async def test(world: World) -> None:
         await world.write("a")
         world.follow(CONFIG_MAPS, ListOptions("default"))
@@ -189,7 +189,7 @@ def test_so_is_one_that_has_counted_past_us() -> None:
     in_world(test)
 
 
-def test_what_cannot_be_read_stays_as_it_was_until_it_is_gone() -> None:
+def test_unreadable_object_keeps_last_readable_state_until_deleted() -> None:
     async def test(world: World) -> None:
         strict: Resource[Any] = Resource("v1", "configmaps", "ConfigMap", _Strict)
         refused: list[ObjectError] = []
@@ -352,7 +352,7 @@ def test_a_name_with_another_uid_is_another_object() -> None:
     assert asked == ["limit", "watch", "limit", "watch"]
 
 
-def test_what_is_not_newer_is_not_believed() -> None:
+def test_watch_event_with_old_revision_leads_to_new_list() -> None:
     old, new = thing("a", "1", 3), thing("a", "1", 5)
     changes, asked = told(listed(5, new), watched(("MODIFIED", old)), listed(6, new))
     assert changes == [("+", "a", "1")]

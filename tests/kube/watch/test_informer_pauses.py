@@ -79,7 +79,7 @@ async def _broken() -> AsyncIterator[bytes]:
     raise ConnectionError("torn")
 
 
-def test_what_never_comes_whole_is_listed() -> None:
+def test_informer_lists_after_two_broken_watches_in_a_row() -> None:
     # A watch that breaks goes on where it was; the second in a row that brought nothing is taken for hopeless.
     asked, _ = followed(lambda _: Response(stream=_broken()), watches=4)
     assert asked == ["list", "watch", "one", "watch", "list", "watch", "one", "watch"]

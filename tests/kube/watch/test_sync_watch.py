@@ -82,7 +82,7 @@ def test_after_a_cut_it_goes_on_where_it_was_and_says_so_once() -> None:
     assert told == ["cut", PAUSE, PAUSE, 3.0, "cut", PAUSE, PAUSE]
 
 
-def test_what_lies_too_far_back_is_read_anew_and_compared() -> None:
+def test_expired_watch_lists_again_and_reports_differences() -> None:
     before = [thing("same", 1), thing("changed", 1), thing("gone", 1), thing("replaced", 1, "old")]
     after = [thing("same", 1), thing("changed", 4), thing("replaced", 5, "new"), thing("new", 6)]
     found, script, _ = following((3, before), EXPIRED, CUT, EXPIRED, (9, after), [("ADDED", thing("later", 10))])
@@ -97,7 +97,7 @@ def test_what_lies_too_far_back_is_read_anew_and_compared() -> None:
     assert script.asked == ["list", "watch 3", "list", "watch 3", "list", "watch 9"]
 
 
-def test_whoever_ends_watches_at_once_is_not_asked_without_a_pause() -> None:
+def test_watch_that_ends_at_once_is_retried_after_pause() -> None:
     found, script, told = following((1, []), [], [], [("ADDED", thing("a", 2))])
     assert taken(found, 1) == [("ADDED", "a")]
     assert told == [PAUSE, PAUSE] and script.asked[1:] == ["watch 1"] * 3

@@ -74,7 +74,7 @@ def test_verbs_follow_from_method_and_name() -> None:
 
 
 @pytest.mark.parametrize("text", ["1_0", " 5", "٣", "5.0", "--1", "0x1", "1e3", "9" * 30, "9" * 5000])
-def test_what_is_no_whole_number_is_refused(text: str) -> None:
+def test_invalid_integer_option_is_refused(text: str) -> None:
     with pytest.raises(ApiError) as refused:
         requests.parse_int({"limit": text}, "limit")
     assert refused.value.code == 400

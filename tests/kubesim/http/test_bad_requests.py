@@ -350,7 +350,7 @@ def _token(revision: int) -> str:
         ("DELETE", "/apis/scheduling.k8s.io/v1/priorityclasses", "", {}, b"", 403),  # one of them may not be deleted
     ],
 )
-def test_what_was_answered_wrongly_once(
+def test_formerly_mishandled_request_gets_expected_status_code(
     loop: Loop, method: str, path: str, query: str, headers: dict[str, str], body: bytes, code: int
 ) -> None:
     with raw_client.logged_errors() as log, raw_client.bare_server(loop) as served, Session(served, log) as session:
@@ -382,7 +382,7 @@ def test_an_eviction_that_is_refused_costs_the_budget_nothing(loop: Loop) -> Non
         assert served.revision == before
 
 
-def test_one_of_everything_that_is_odd(loop: Loop) -> None:
+def test_odd_requests_cause_no_server_error(loop: Loop) -> None:
     with raw_client.logged_errors() as log, raw_client.bare_server(loop) as served, Session(served, log) as session:
         session.furnish()
         asked = [session.ask(one).code for one in odd_requests()]
@@ -402,7 +402,7 @@ def test_nothing_that_is_accepted_breaks_a_controller(loop: Loop, chance: Random
     try_with_controllers(loop, chance)
 
 
-def test_nothing_that_its_own_documents_allow_or_forbid_breaks_the_server(loop: Loop) -> None:
+def test_requests_generated_from_openapi_cause_no_server_error(loop: Loop) -> None:
     assert try_documented(loop, step=STEP, examples=2) > 30
 
 

@@ -133,7 +133,7 @@ def test_connection_close_is_honoured(server: Server) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
-def test_it_does_not_matter_in_which_pieces_a_request_comes(server: Server, size: int) -> None:
+def test_request_sent_in_pieces_is_reassembled(server: Server, size: int) -> None:
     client = server.client()
     whole = post(b"abc" * 20, "X: " + "y" * 100)
     for start in range(0, len(whole) - size, size):
@@ -291,7 +291,7 @@ def test_a_head_without_an_end_is_refused(server: Server, start: bytes, piece: b
         b"{}\n",
     ],
 )
-def test_what_is_no_request_is_refused_after_the_answers_that_are_due(server: Server, bad: bytes) -> None:
+def test_malformed_request_gets_400_after_pending_responses(server: Server, bad: bytes) -> None:
     client = server.client()
     client.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n" + GET + bad + GET)
     server.until(lambda: len(server.echo.seen) == 1)

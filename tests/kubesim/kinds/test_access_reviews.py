@@ -6,7 +6,7 @@ from tests.kubesim.kinds.strategy_writes import create, rejection_message
 ACCESS, RULES, SELF = reviews()
 
 
-def test_everything_is_allowed() -> None:
+def test_access_reviews_allow_every_request() -> None:
     found = create(ACCESS, {"spec": {"resourceAttributes": {"verb": "create", "resource": "pods"}}})
     assert found["status"]["allowed"] is True and found["status"]["reason"]
     rules = create(RULES, {"spec": {"namespace": "default"}})["status"]

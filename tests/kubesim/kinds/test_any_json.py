@@ -82,7 +82,7 @@ def taken(resource: Resource, sent: Object) -> Object | None:
 
 
 @pytest.mark.parametrize("name", RESOURCES)
-def test_whatever_is_sent_is_taken_or_refused(name: str) -> None:
+def test_arbitrary_json_body_is_accepted_or_rejected(name: str) -> None:
     resource = RESOURCES[name]
 
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -120,7 +120,7 @@ def test_a_selector_by_hand() -> None:
     assert found["spec"]["template"]["metadata"]["labels"] == {"a": "b"}
 
 
-def test_what_may_change() -> None:
+def test_mutable_job_fields_can_be_updated() -> None:
     found = create(RESOURCE, job())
     changes = {"parallelism": 3, "backoffLimit": 2, "suspend": True, "ttlSecondsAfterFinished": 3}
     after = update(RESOURCE, found, {"spec": changes})
@@ -137,11 +137,11 @@ def test_what_may_change() -> None:
         ({"template": {"spec": {"nodeSelector": {"a": "b"}}}}, "spec.template: Invalid value: "),
     ],
 )
-def test_what_may_not(change: dict[str, Any], words: str) -> None:
+def test_immutable_job_fields_reject_updates(change: dict[str, Any], words: str) -> None:
     assert words in rejection_message(update, RESOURCE, create(RESOURCE, job()), {"spec": change})
 
 
-def test_where_the_pods_of_a_suspended_job_go_may_change_until_it_starts() -> None:
+def test_suspended_job_template_is_mutable_until_job_starts() -> None:
     found = create(RESOURCE, job(suspend=True))
     move = {"spec": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"nodeSelector": {"a": "b"}}}}}
     assert update(RESOURCE, found, move)["spec"]["template"]["spec"]["nodeSelector"] == {"a": "b"}

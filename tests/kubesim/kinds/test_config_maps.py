@@ -76,7 +76,7 @@ def test_a_docker_configuration_is_json() -> None:
     assert "data[.dockercfg]: Invalid value" in words and "redacted" in words
 
 
-def test_what_stays_of_a_secret() -> None:
+def test_secret_type_and_immutable_data_reject_updates() -> None:
     found = create(SECRETS, named(type="T"))
     assert update(SECRETS, found, {"type": None, "data": {"a": "YQ=="}})["type"] == "T"
     assert 'type: Invalid value: "U": field is immutable' in rejection_message(update, SECRETS, found, {"type": "U"})

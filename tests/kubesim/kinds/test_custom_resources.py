@@ -65,7 +65,7 @@ def test_another_group_takes_no_names() -> None:
     assert custom_resources.is_established(create(RESOURCE, definition(), around(other)))
 
 
-def test_what_is_established_stays_so() -> None:
+def test_established_definition_stays_established_after_name_conflict() -> None:
     first = create(RESOURCE, definition())
     second = create(RESOURCE, definition(names={"plural": "bars", "kind": "Bar"}), around(first))
     after = update(RESOURCE, second, {"spec": {"names": {"shortNames": ["foo"]}}}, around(first, second))
@@ -153,7 +153,7 @@ def test_a_webhook_for_a_single_version_is_never_called() -> None:
     assert create(RESOURCE, definition(conversion={"strategy": "Webhook", "webhook": {"any": "thing"}}))
 
 
-def test_what_stays() -> None:
+def test_definition_scope_group_and_names_are_immutable() -> None:
     found = create(RESOURCE, definition())
     change = {"scope": "Cluster", "group": "b.com", "names": {"plural": "bars", "kind": "Bar"}}
     words = rejection_message(update, RESOURCE, found, {"spec": change})

@@ -20,7 +20,7 @@ NEWER = {
 }
 
 
-def test_of_nothing_much() -> None:
+def test_empty_event_gets_empty_default_fields() -> None:
     found = create(RESOURCE, named())
     assert found["involvedObject"] == {} and found["source"] == {}
     assert (found["reportingComponent"], found["reportingInstance"]) == ("", "")

@@ -49,7 +49,7 @@ def test_a_namespace_goes_when_its_last_finalizer_does() -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-def test_some_namespaces_stay(name: str) -> None:
+def test_system_namespaces_cannot_be_deleted(name: str) -> None:
     with pytest.raises(ApiError, match="this namespace may not be deleted") as refused:
         RESOURCE.strategy.on_deletion(create(RESOURCE, named(name)), FakeContext())
     assert refused.value.code == 403

@@ -44,7 +44,7 @@ def test_names_of_the_system_are_taken() -> None:
             RESOURCE.strategy.on_deletion(one, FakeContext())
 
 
-def test_one_default() -> None:
+def test_second_global_default_priority_class_is_rejected() -> None:
     first = create(RESOURCE, named("first", globalDefault=True))
     world = FakeContext(first, resource=QUALIFIED)
     words = (
@@ -57,7 +57,7 @@ def test_one_default() -> None:
     assert update(RESOURCE, first, {"description": "still the one"}, world)["globalDefault"] is True
 
 
-def test_what_stays() -> None:
+def test_priority_class_value_and_preemption_policy_are_immutable() -> None:
     found = create(RESOURCE, named(value=7))
     assert "value: Forbidden: may not be changed in an update." in rejection_message(
         update, RESOURCE, found, {"value": 8}

@@ -10,16 +10,16 @@ from kubesim.schema import Schema, SchemaError
 
 
 @pytest.mark.parametrize("resource", list(kinds.resources()), ids=lambda resource: resource.kind)
-def test_they_are(resource: Resource) -> None:
+def test_built_in_schemas_are_fully_evaluated(resource: Resource) -> None:
     assert Schema(resource.schema.openapi).unevaluated == []
 
 
-def test_one_that_is_not_is_refused_where_it_comes_from_outside() -> None:
+def test_unsound_schema_is_rejected() -> None:
     with pytest.raises(SchemaError):
         Schema({"type": "object", "properties": {"a": {}}})
 
 
-def test_nothing_is_made_before_it_is_needed() -> None:
+def test_sound_schema_is_built_lazily() -> None:
     made: list[str] = []
 
     def make() -> dict[str, object]:

@@ -432,7 +432,7 @@ def test_explain(kubectl: Namespace) -> None:
 
 
 @pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")
-def test_with_a_token_kubectl_trusts_the_server_and_is_known() -> None:
+def test_kubectl_authenticates_with_kubeconfig_token_over_tls() -> None:
     """kubectl sends no token over plain HTTP, so a token has to bring TLS, and the kubeconfig its authority."""
     with pumice_up("--nodes", "0", token="only-this-one") as (_, written):
         assert run(written, "get", "namespace", "default", "-o", "name") == (0, "namespace/default\n")

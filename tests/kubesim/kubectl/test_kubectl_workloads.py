@@ -184,7 +184,7 @@ def test_refusals_are_in_words(kubectl: Namespace) -> None:
     assert status == 1 and "field is immutable" in said
 
 
-def test_what_is_not_served_is_said(kubectl: Namespace, clusters: Clusters) -> None:
+def test_kubectl_autoscale_and_expose_fail_with_unserved_resource(kubectl: Namespace, clusters: Clusters) -> None:
     embedded_only(clusters, "a real API server serves it")
     kubectl("create", "deployment", "web", "--image=web:1")
     status, said = kubectl.tried("autoscale", "deployment", "web", "--max=5")

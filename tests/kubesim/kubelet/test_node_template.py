@@ -62,7 +62,7 @@ def test_a_node_is_completed_and_says_its_number():
     assert again == node
 
 
-def test_what_a_node_says_of_itself_stays():
+def test_fill_in_node_keeps_fields_already_set():
     node = {
         "metadata": {"name": "n", "labels": {"kubernetes.io/arch": "arm64"}},
         "spec": {"podCIDR": "192.168.0.0/16"},

@@ -63,7 +63,7 @@ def step(found, entered=NOON, deleted=None, clock=CLOCK):
     return next_step(found, entered, deleted, clock, CONFIG)
 
 
-def test_from_bound_to_running():
+def test_bound_pod_is_admitted_then_started():
     found = pod()
     assert step(found) == PodStep(PodAction.ADMIT, NOON)
     found = admitted()
@@ -180,14 +180,14 @@ def test_deletion_with_grace(found, expected):
     assert step(found) == expected
 
 
-def test_when_the_deletion_is_heard_of_counts_more_than_its_whole_seconds():
+def test_grace_period_counts_from_observed_deletion_time():
     assert step(deleted(running()), deleted=NOON + 0.75) == PodStep(PodAction.STOP, NOON + 30.75)
 
 
 @pytest.mark.parametrize(
     ("annotations", "code"), [({}, 137), ({"stop-seconds": "1"}, 143), ({"stop-seconds": "99"}, 137)]
 )
-def test_how_stopped_containers_end(annotations, code):
+def test_stopped_container_exit_code_depends_on_stop_seconds(annotations, code):
     found = deleted(running(annotations=annotations))
     pod_lifecycle.stop(found, NOON + 30, KUBESIM)
     assert found["status"]["phase"] == "Failed"

@@ -97,7 +97,7 @@ def test_operations(group: str, version: str) -> None:
 
 
 @pytest.mark.parametrize("resource", list(CATALOGUE), ids=lambda resource: f"{resource.qualified}-{resource.version}")
-def test_what_kubectl_looks_for(resource: Any) -> None:
+def test_openapi_has_schema_and_patch_parameters_for_kubectl(resource: Any) -> None:
     """How kubectl finds a kind's schema, whether it may leave validation to the server, and how it merges."""
     found = document(resource.group, resource.version)
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}

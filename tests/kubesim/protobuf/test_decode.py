@@ -44,7 +44,7 @@ def test_a_namespace_by_hand() -> None:
     }
 
 
-def test_it_is_one_of_the_formats_of_a_body() -> None:
+def test_protobuf_is_accepted_as_request_body_format() -> None:
     assert content_negotiation.decode_body(NAMESPACE, content_negotiation.PROTOBUF) == read(NAMESPACE)
     with pytest.raises(ApiError, match=re.escape(content_negotiation.PROTOBUF)) as refused:
         content_negotiation.decode_body(NAMESPACE, "application/cbor")
@@ -128,7 +128,7 @@ def test_lists_of_numbers_come_in_either_form() -> None:
     assert part("v1", "Pod", "1208 7206 2204 0102ac02") == groups
 
 
-def test_of_scalars_the_last_counts_and_structs_join() -> None:
+def test_repeated_scalar_keeps_last_value_and_repeated_struct_merges() -> None:
     # metadata twice: the name "a", then the name "b" and the namespace (1a) "c".
     assert part("v1", "Pod", "0a03 0a0161 0a06 0a0162 1a0163") == {"metadata": {"name": "b", "namespace": "c"}}
     assert part("v1", "Pod", "0a03 0a0161 0a02 0a00") == {"metadata": {}}
@@ -170,7 +170,7 @@ def test_an_encoding_is_an_unknown_format() -> None:
         ),
     ],
 )
-def test_what_is_broken_is_refused_with_the_place(content: bytes, fault: str) -> None:
+def test_malformed_protobuf_is_rejected_with_field_path(content: bytes, fault: str) -> None:
     with pytest.raises(ApiError, match=fault) as refused:
         read(content)
     assert refused.value.code == 400

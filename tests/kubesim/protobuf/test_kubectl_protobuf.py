@@ -110,7 +110,7 @@ def bare(found: Any) -> Any:
 
 
 @pytest.mark.parametrize("what", CREATED)
-def test_what_create_sends_is_read_as_what_it_prints(what: str, reader: Kubectl) -> None:
+def test_kubectl_create_body_decodes_to_printed_object(what: str, reader: Kubectl) -> None:
     expected = printed(reader, what.split(" "))
     reader("create", *what.split(" "))
     found = Reader.bodies.pop()
@@ -118,7 +118,7 @@ def test_what_create_sends_is_read_as_what_it_prints(what: str, reader: Kubectl)
 
 
 @pytest.mark.parametrize("what", CREATED)
-def test_what_create_sends_is_kept(what: str, kubectl: Kubectl) -> None:
+def test_kubectl_create_object_is_stored_completely(what: str, kubectl: Kubectl) -> None:
     words = what.split(" ")
     expected = printed(kubectl, words)
     expected.pop("status", None)  # not for clients to write

@@ -38,7 +38,7 @@ def test_every_field_of_every_shape_has_a_number(shape: str, lines: list[str]) -
 
 
 @pytest.mark.parametrize("shape", sorted(NUMBERED))
-def test_no_number_is_given_twice(shape: str) -> None:
+def test_field_names_and_numbers_are_unique_per_message(shape: str) -> None:
     names, numbers = zip(*entries(shape), strict=True)
     assert len(set(names)) == len(names)
     assert len(set(numbers)) == len(numbers)

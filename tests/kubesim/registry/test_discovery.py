@@ -99,7 +99,7 @@ def test_groups(registry: ResourceRegistry) -> None:
     }
 
 
-def test_what_is_not_served(registry: ResourceRegistry) -> None:
+def test_discovery_returns_none_for_unserved_groups_and_versions(registry: ResourceRegistry) -> None:
     assert discovery.group(registry, "autoscaling") is None
     assert discovery.group(registry, "") is None
     assert discovery.resource_list(registry, "apps", "v1beta1") is None

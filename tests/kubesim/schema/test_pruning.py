@@ -70,7 +70,7 @@ def test_prune(field: dict[str, Any], value: Any, pruned: Any, paths: list[str])
     assert obj == {"spec": {"x": pruned}}
 
 
-def test_what_every_object_has_stays() -> None:
+def test_prune_keeps_api_version_kind_and_metadata() -> None:
     obj = {"apiVersion": "v1", "kind": "A", "metadata": {"anything": [{"a": 1}]}, "spec": {}, "status": {}}
     assert schema_of(TEXT).prune(obj) == ["status"]
     assert obj == {"apiVersion": "v1", "kind": "A", "metadata": {"anything": [{"a": 1}]}, "spec": {}}

@@ -57,7 +57,7 @@ def test_write_is_latest_at_once_and_visible_once_on_disk() -> None:
     asyncio.run(story())
 
 
-def test_what_comes_in_during_a_commit_is_one_batch_and_answered_in_order() -> None:
+def test_writes_during_commit_are_batched_and_answered_in_order() -> None:
     async def story() -> None:
         log = Held()
         async with opened(log=log) as store:
@@ -293,7 +293,7 @@ def test_closed_store_finishes_what_was_under_way(tmp_path: Path, on_disk: bool)
     asyncio.run(story())
 
 
-def test_in_memory_leaves_nothing_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_memory_store_writes_nothing_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         async with opened() as store, opened() as other:
             await put(store, "nodes/a")

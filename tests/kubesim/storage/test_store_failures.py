@@ -93,7 +93,7 @@ class FailsFirst(Log):
         super().append(batch)
 
 
-def test_what_was_queued_behind_a_failure_is_not_written_before_the_loop_hears_of_it() -> None:
+def test_writes_queued_behind_failed_commit_fail_without_being_written() -> None:
     async def story() -> None:
         log = FailsFirst()
         store = Store(log)

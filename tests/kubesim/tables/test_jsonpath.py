@@ -81,7 +81,7 @@ def test_values(path: str, values: list[Any]) -> None:
         ("." + "a" * 1000, "a path of 1001 characters"),
     ],
 )
-def test_what_is_no_path(path: str, words: str) -> None:
+def test_invalid_jsonpath_is_rejected_with_reason(path: str, words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         parse(path)
 

@@ -101,7 +101,7 @@ def test_the_figures_equal_a_recount_of_the_cluster(tmp_path: Path) -> None:
     live(tmp_path, check)
 
 
-def test_what_is_gone_is_not_shown_any_more(tmp_path: Path) -> None:
+def test_metrics_omit_deleted_queues_and_jobs(tmp_path: Path) -> None:
     async def check(running: RunningCluster) -> None:
         await make_queue(running, "brief", 1)
         async with scheduling(running.server) as scheduler:

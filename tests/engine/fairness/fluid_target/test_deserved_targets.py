@@ -27,7 +27,7 @@ def test_twelve_to_four_written_down_is_twelve_to_four() -> None:
     assert_close(BoundedTree(tree, deserved={a: [F(12, 16)], b: [F(4, 16)]}).target(), [12, 4])
 
 
-def test_what_is_not_wanted_is_lent() -> None:
+def test_unused_deserved_amount_is_lent_to_other_queue() -> None:
     # a wants 3 of its 12: b has its 4 and the other 9.
     tree, (a, b) = flat(3, 16)
     assert_close(BoundedTree(tree, deserved={a: [F(12, 16)], b: [F(4, 16)]}).target(), [3, 13])

@@ -93,7 +93,7 @@ def test_the_largest_column_changes_between_points() -> None:
     assert way.tolist() == [3 / 8]
 
 
-def test_no_crossing_from_one_curve_to_the_next() -> None:
+def test_crossings_ignore_boundary_between_curves() -> None:
     where, _ = crossings(np.array([0, 1]), np.array([[1.0, 0.0], [0.0, 1.0]]))
     assert len(where) == 0
 

@@ -63,7 +63,7 @@ def test_worked_case(case: dict[str, Any]) -> None:
         assert_close(got, want, within=float(expected.get("tolerance", 1e-9)))
 
 
-def test_all_cases_are_there() -> None:
+def test_worked_cases_are_complete() -> None:
     assert len({case["id"] for case in CASES}) == 50
 
 
@@ -295,7 +295,7 @@ def test_a_single_node() -> None:
     assert solve_targets(root, np.array([3.0]), leaf, direction, np.array([2.0])).tolist() == [2.0]
 
 
-def test_no_leaves() -> None:
+def test_solver_without_leaves_returns_empty_targets() -> None:
     nothing = np.empty(0, dtype=np.int64)
     got = solve_targets(np.array([-1, 0]), np.ones(2), nothing, np.empty((0, 2)), np.empty(0), nothing)
     assert got.shape == (0,)
@@ -312,7 +312,7 @@ def test_subtrees_without_growth() -> None:
     assert_close(tree.target(), [0, 7, 10, 2])
 
 
-def test_who_asks_for_nothing_gets_its_demand_even_without_limit() -> None:
+def test_leaf_requesting_no_resources_gets_unlimited_target() -> None:
     tree = Tree()
     tree.add(0, [0])
     tree.add(0, [F(1, 4)])

@@ -23,7 +23,7 @@ def cpu(grove: Grove) -> list[int]:
     return [bounds.guarantees[node][0] for node in grove.groups if node in bounds.guarantees]
 
 
-def test_no_limits_are_none() -> None:
+def test_collected_bounds_are_none_without_effective_limits() -> None:
     grove = Grove([10, 20, 30, 40])
     queue = grove.group()
     assert collected(grove) is None

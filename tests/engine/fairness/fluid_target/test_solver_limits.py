@@ -69,7 +69,7 @@ def test_guarantees_inside_each_other() -> None:
     assert_close(BoundedTree(tree, guarantee={a: [F(10, 20)], b: [F(6, 20)]}).target(), [2, 6, 8])
 
 
-def test_what_a_guarantee_does_not_name_does_not_hold_it_up() -> None:
+def test_guarantee_is_not_constrained_by_resources_outside_guarantee() -> None:
     # 10 cpu, 10 mem; q (1) against p (9), tasks of 1 and 1. By weight q has 1. Guaranteed 4 cpu it has 4 tasks, and
     # the memory for them.
     tree = Tree()
@@ -93,7 +93,7 @@ def test_at_a_ceiling_those_who_need_the_resource_stop() -> None:
     assert_close(BoundedTree(tree, {q: [F(4, 12), None]}).target(), [2, 4, 2, 6])
 
 
-def test_what_a_ceiling_holds_back_still_counts_in_the_share() -> None:
+def test_ceiling_bound_resource_still_counts_in_queue_share() -> None:
     # 10 cpu, 10 mem. q (cpu at most 6; c and, weighing next to nothing, m) and p (mem). When c stops at 6 cpu, q's
     # share is 0.6 and stays so until m has 6 mem; p, which had 6 by then, has to wait: 4 are left for m.
     tree = Tree()
@@ -263,7 +263,7 @@ def many_queues(queues: int, jobs: int) -> tuple[Tree, list[int]]:
 
 
 @pytest.mark.parametrize("binding", ["everybody", "some"])
-def test_there_is_no_phase_for_each_limit(binding: str) -> None:
+def test_solver_phase_count_does_not_grow_with_limits(binding: str) -> None:
     tree, queues = many_queues(60, 8)
     limit = [F(10 + n, 100 * 400) for n in range(len(queues))]
     j = 1 if binding == "everybody" else 0

@@ -152,7 +152,7 @@ def test_equal_jobs_of_a_queue_have_equal_targets(grove: Grove) -> None:
 # --- by hand -------------------------------------------------------------------------------------------------
 
 
-def test_what_fits_is_the_demand() -> None:
+def test_target_equals_demand_when_total_demand_fits() -> None:
     grove = Grove([10_000, 10_000, 0, 0])
     grove.job(grove.group(weight=9.0), [(((CPU, 1000),), 6)])
     grove.job(grove.group(), [(((CPU, 1000),), 4)])
@@ -213,7 +213,7 @@ def test_noise_does_not_cost_a_task() -> None:
 
 
 @pytest.mark.parametrize("capacity", [[0, 0, 0, 0], [0, 5000, 0, 0]], ids=["nothing", "no cpu"])
-def test_what_the_cluster_has_nothing_of_is_not_given(capacity: list[int]) -> None:
+def test_target_is_zero_for_resource_without_capacity(capacity: list[int]) -> None:
     grove = Grove(capacity)
     a = grove.job(grove.group(), [(((CPU, 1000),), 4)])
     b = grove.job(grove.group(), [(((MEMORY, 1000),), 9)])

@@ -4,7 +4,7 @@ from kubebase.resource_vector import CPU, MEMORY
 from tests.engine.fairness.integer_target.test_rounding import hand_made, rounded, whole_cpu
 
 
-def test_who_passes_a_unit_over_has_its_own_part_of_the_later_ones_before_others() -> None:
+def test_job_passing_over_unit_gets_own_later_units_before_siblings() -> None:
     # 3 cpu, 5 memory, two jobs of one queue: 1.5 cpu each, 3 and 2 memory. One cpu task starts and none fits beside it.
     # Of the memory behind the cpu tasks the first job has 1 task by its own entitlement, the second its 2; 1 is left.
     grove = hand_made(3, 5, 0, 0)

@@ -419,7 +419,7 @@ def test_minimum_resources_without_tasks_are_a_unit_of_their_own() -> None:
     assert rounded(grove) == [[6, 0, 0, 0], [0, 0, 0, 0]]
 
 
-def test_nothing_at_all() -> None:
+def test_whole_targets_are_zero_without_jobs_or_capacity() -> None:
     grove = hand_made(0, 0, 0, 0)
     assert rounded(grove) == []
     grove.job(grove.group(), [(((CPU, 1000),), 3)])
@@ -441,7 +441,7 @@ def three_alike(grove: Grove) -> tuple[ShareNode, ShareNode]:
     return one, two
 
 
-def test_no_unit_beyond_a_ceiling() -> None:
+def test_rounding_gives_no_unit_beyond_queue_ceiling() -> None:
     # 6 cpu, the first queue may have 3: 1.5 each, so one has 2 and the other 1. At 3.9 the targets are 1.95, 1.95 and
     # 2.1, two cpu are left, and a second unit is missed most below the ceiling; but there is no room for it.
     for ceiling, whole in ((3000, [2, 1, 3]), (3900, [2, 1, 3])):
@@ -458,7 +458,7 @@ def test_no_unit_beyond_a_ceiling() -> None:
     assert sum(whole_cpu(grove)) == 3
 
 
-def test_no_unit_out_of_others_guarantees() -> None:
+def test_rounding_gives_no_unit_out_of_sibling_guarantee() -> None:
     # 5 cpu, the second queue is guaranteed 2.5 and has them: 2 tasks and a half. The first has 2.5 for two jobs: one
     # task each, and half a cpu to spare, as the second has. These do not make a whole one, though 1 cpu is left.
     grove = hand_made(5, 0, 0, 0)
@@ -471,7 +471,7 @@ def test_no_unit_out_of_others_guarantees() -> None:
     assert whole_cpu(grove) == [1, 1, 3]
 
 
-def test_no_unit_beyond_a_users_ceiling() -> None:
+def test_rounding_gives_no_unit_beyond_user_ceiling() -> None:
     # 6 cpu for one queue, of which ann may have 2.5 for two jobs: one task each is all. Bob has 3.5: 3, and 4 once
     # the last is handed out.
     grove = hand_made(6, 0, 0, 0)

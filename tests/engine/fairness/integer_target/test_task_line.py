@@ -43,5 +43,5 @@ def test_pods_that_are_still_to_come_are_a_last_unit_of_no_task() -> None:
     assert line_of(leaf) == (UnitRun(SMALL, 1, 2, False), UnitRun(((CPU, 300),), 0, 1, False))
 
 
-def test_who_asks_for_nothing_has_no_line() -> None:
+def test_job_without_tasks_has_empty_line() -> None:
     assert line_of(job([])) == ()

@@ -14,7 +14,7 @@ from tests.support.forests import Forest, cpu
 # --- real capability and deserved ---------------------------------------------------------------------------------
 
 
-def test_what_is_not_named_is_inherited() -> None:
+def test_queue_inherits_capability_of_unnamed_resources_from_parent() -> None:
     # a names cpu only; b below it names memory only; c below b names nothing.
     forest = Forest(
         Queue("a", capability=cpu(40)), Queue("b", parent="a", capability=((MEMORY, 30),)), Queue("c", parent="b")
@@ -118,7 +118,7 @@ def test_a_guarantee_is_not_to_be_had_at_any_level() -> None:
     assert forest.refused("one", 1) == "a"
 
 
-def test_what_a_parent_is_guaranteed_is_for_its_children() -> None:
+def test_parent_guarantee_is_available_to_every_child() -> None:
     # a is guaranteed 60, its children nothing: each may have all of it, b may have 40.
     forest = Forest(Queue("a", guarantee=cpu(60)), Queue("b"), Queue("a1", parent="a"), Queue("a2", parent="a"))
     assert forest.refused("b", 41) == "b"
@@ -196,7 +196,7 @@ def test_claims_follow_what_is_held(forest: Forest, data: st.DataObject) -> None
                 assert max(reserved, node.claims[CPU]) == claimed_slowly(node), node.path
 
 
-def test_without_guarantees_nothing_is_claimed() -> None:
+def test_tree_without_guarantees_claims_nothing() -> None:
     forest = Forest(Queue("a"))
     forest.hold("a", 5)
     assert not forest.tree.reserving

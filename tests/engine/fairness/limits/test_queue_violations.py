@@ -34,7 +34,7 @@ def test_children_that_have_more_than_their_parent(field: Any) -> None:
     assert found(Queue("a", **{field: ((MEMORY, 1),)}), *children) == {}
 
 
-def test_what_a_queue_does_not_name_is_counted_below_it() -> None:
+def test_grandchild_deserved_counts_when_middle_queue_names_none() -> None:
     # b names nothing; its child's 6 count against a's 5.
     queues = (Queue("a", deserved=cores(5)), Queue("b", parent="a"), Queue("c", parent="b", deserved=cores(6)))
     assert list(found(*queues)) == ["a"]
@@ -90,7 +90,7 @@ def test_a_job_above_the_leaves() -> None:
     assert violations(forest.tree, forest.queues, Registry()) == {}
 
 
-def test_what_is_clamped_is_no_violation() -> None:
+def test_clamped_deserved_is_reported_but_no_violation() -> None:
     queues = {"a": Queue("a", deserved=cores(5), capability=cores(3)), "b": Queue("b", parent="a", deserved=cores(4))}
     assert found(*queues.values()) == {}
     assert clamped(queues, Registry()) == {

@@ -43,7 +43,7 @@ def test_a_factor_of_the_configured_capacity(factor, limit):
     assert {rule.limit(10_000, base, users) for base in (10_000, 30_000) for users in (1, 2, 9)} == {limit}
 
 
-def test_of_both_the_lower_counts():
+def test_user_limit_is_lower_of_percentage_and_factor():
     rule = user_rule(Queue("q", min_user_limit_percent=25, user_limit_factor=0.4))
     assert rule is not None
     # Of 10 cpu: half is more than 4, a third is not. Rounded up: who holds 3333m holds less than a third.
@@ -51,11 +51,11 @@ def test_of_both_the_lower_counts():
 
 
 @pytest.mark.parametrize(("percent", "factor"), [(None, None), (100, None), (None, -1.0), (100, -1.0)], ids=str)
-def test_nothing_said_is_no_limit(percent, factor):
+def test_unset_or_default_user_limits_impose_no_limit(percent, factor):
     assert user_rule(Queue("q", min_user_limit_percent=percent, user_limit_factor=factor)) is None
 
 
-def test_of_nought_percent_an_equal_part_is_left():
+def test_user_limit_of_zero_percent_is_equal_part():
     assert UserLimitRule(0, None).limit(12_000, 12_000, 100) == 120
 
 
@@ -102,7 +102,7 @@ def test_parts_by_weight_alone_multiply_down_the_path():
     assert [node.name for node in child_queues(tree.root)] == ["eng", "sci"]
 
 
-def test_what_a_queue_deserves_counts_where_it_says_so_and_its_weight_elsewhere():
+def test_configured_capacity_is_deserved_where_named_and_weight_share_elsewhere():
     node = make_tree(("q", 1)).root.children[NodeKind.QUEUE, "q"]
     queue = Queue("q", deserved=((0, 5000), (2, 0)))
     capacity = [16_000, 1000, 10]

@@ -136,7 +136,7 @@ def test_weights_below_one_count_as_written() -> None:
     assert (deserved[a], deserved[b]) == (((CPU, 6),), ((CPU, 4),))
 
 
-def test_what_is_guaranteed_below_is_left_where_it_is() -> None:
+def test_unused_guarantee_of_child_stays_with_its_parent() -> None:
     # a's child is guaranteed 8 of 12 and asks for nothing; b wants everything and gets the other 4.
     grove = Grove([12, 0, 0, 0])
     a, b = grove.group(weight=1), grove.group(weight=5)

@@ -74,7 +74,7 @@ def test_the_smallest_part_of_what_is_deserved_goes_first() -> None:
     assert queues.serve(6) == ["g1", "g2", "g1", "g2", "g1", "g1"]
 
 
-def test_who_deserves_nothing_comes_after_those_below_their_due() -> None:
+def test_queue_deserving_nothing_sorts_after_queues_below_deserved() -> None:
     queues = Queues()
     idle, due = queues.grove.group(), queues.grove.group()
     queues.job(idle)

@@ -137,7 +137,7 @@ def test_queues_whose_best_children_tie_go_by_age() -> None:
     assert order.next_job() is jobs[0]
 
 
-def test_without_shares_it_is_tiers_then_age_then_name() -> None:
+def test_first_come_order_sorts_by_tiers_then_age_then_name() -> None:
     grove = Grove([10, 10, 0, 0])
     queue = grove.group()
     order = FirstComeOrder(grove.tree, grove.capacity)

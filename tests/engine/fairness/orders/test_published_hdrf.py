@@ -60,7 +60,7 @@ def test_resources_nobody_can_take_do_not_count() -> None:
     assert world.order.next_job() is world.tree.jobs["n11"]
 
 
-def test_who_waits_for_room_counts_in_the_least_but_is_passed_over() -> None:
+def test_unplaceable_job_counts_in_minimum_share_but_is_skipped() -> None:
     # 10 cpu: n11 .3; n21 .4 and n22 .1, which waits for 8 that are not free. n22 is not blocked, so M = .1,
     # n2: V = .1 + .1 = .2 < .3, and below it n21 is served, being the only one who can be.
     world = World({CPU: 10})
@@ -129,7 +129,7 @@ def test_something_held_of_a_resource_of_which_there_is_none_is_all_of_it() -> N
     assert world.order.next_job() is other
 
 
-def test_nobody_to_serve() -> None:
+def test_next_job_is_none_without_placeable_candidates() -> None:
     world = World({CPU: 10})
     assert world.order.next_job() is None
     world.job(world.group(), ((CPU, 1),), able=False)

@@ -239,7 +239,7 @@ def test_a_job_that_changes_nothing_above_ends_the_climb(monkeypatch: pytest.Mon
     assert moves.number == 1
 
 
-def test_those_without_room_cost_a_pick_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unplaceable_jobs_add_no_cost_to_pick(monkeypatch: pytest.MonkeyPatch) -> None:
     # 2,000 with less, who wait for more than there is, stand before the only one that can be placed.
     world = World({CPU: 10**6})
     group = world.group()
@@ -285,7 +285,7 @@ def test_jobs_that_come_and_go_leave_nothing_behind() -> None:
     assert not any(node.child_heap.changed for node in world.tree.root.walk())
 
 
-def test_what_no_pick_reads_does_not_pile_up() -> None:
+def test_lane_does_not_accumulate_unread_entries() -> None:
     # The first group has nothing and is always first. In the second, jobs come and go unseen; in the first, one
     # job takes more and more and leaves its old places in the front, below the one that is read.
     world = World({CPU: 10**6})

@@ -174,7 +174,7 @@ def test_the_want_is_the_missing_part_of_the_entitlement() -> None:
     assert (level.key, level.runner_up_key) == pytest.approx((0.8, 0.6), abs=2**-30)
 
 
-def test_what_is_lent_goes_by_the_missing_part_of_the_cluster() -> None:
+def test_lending_goes_first_to_queue_least_above_entitlement() -> None:
     grove, order, a, b = two_queues()
     for stamp in range(5):
         grove.start(order, a, ((CPU, 1000),), stamp)
@@ -205,7 +205,7 @@ def test_ties_go_to_the_least_recently_served_then_to_age() -> None:
     assert order.next_job() is a
 
 
-def test_nothing_entitled_is_no_want() -> None:
+def test_want_is_zero_for_job_without_entitlement() -> None:
     # The memory task has no target (there is none of it left to divide), so its want is 0, not an error.
     grove = Grove([10_000, 0, 0, 0])
     job = grove.job(grove.group(), [(((MEMORY, 1000),), 1)])

@@ -54,7 +54,7 @@ def settled(shell: Shell) -> None:
         (1, 1, 1, 1, False, False),
     ],
 )
-def test_who_is_above_what_it_deserves_gives_to_who_is_within(
+def test_queue_above_deserved_loses_to_queue_within_deserved(
     cpu: int, theirs: int, weight: int, asked: int, before: bool, after: bool
 ) -> None:
     shell = proportion(cpu)
@@ -93,7 +93,7 @@ def test_a_queue_below_what_it_deserves_does_not_lose_for_its_parent() -> None:
 
 
 @pytest.mark.parametrize(("sizes", "gives"), [([4], False), ([2, 2], True), ([3, 1], True)])
-def test_nobody_is_left_where_the_taker_was(sizes: list[int], gives: bool) -> None:
+def test_reclaim_never_leaves_victim_where_preemptor_was(sizes: list[int], gives: bool) -> None:
     # 4 cpu: a holds all of it and deserves 3, c deserves the 1 that it asks for. Without its only task a would hold
     # nothing, as c did; of two tasks one is left: more than nothing.
     shell = proportion(4)
@@ -145,7 +145,7 @@ def starved(shell: Shell) -> list[str]:
     return found
 
 
-def test_nobody_starves_within_what_it_deserves_while_another_is_above() -> None:
+def test_reclaim_leaves_no_queue_starved_below_deserved_share() -> None:
     taken = 0
     for seed in range(60):
         shell, took = late_arrivals(seed)
@@ -155,7 +155,7 @@ def test_nobody_starves_within_what_it_deserves_while_another_is_above() -> None
     assert taken > 50
 
 
-def test_nobody_takes_back_while_nobody_new_asks() -> None:
+def test_reclaim_is_never_mutual_without_new_demand() -> None:
     for seed in range(60):
         chance = random.Random(seed)
         shell = proportion(chance.randint(2, 24))

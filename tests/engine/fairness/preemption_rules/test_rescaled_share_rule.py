@@ -194,7 +194,7 @@ def first_example() -> tuple[World, JobNode, JobNode, JobNode]:
     return world, j1, j21, j22
 
 
-def test_what_a_sibling_holds_of_another_resource_is_not_charged() -> None:
+def test_sibling_usage_of_unrequested_resource_is_not_charged() -> None:
     # Plain sums have n2 at 10/10 (its cpu) and n1 at 5/10: n1 would take all gpu. Over gpu both are at 5/10.
     world, j1, _, j22 = first_example()
     judge = RescaledShareRule(world.order, j1, ((GPU, 1),))

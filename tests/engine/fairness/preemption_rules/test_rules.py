@@ -50,7 +50,7 @@ def by_target(shell: Shell, ask: Items = ONE) -> TargetRule:
 # --- where paths part -----------------------------------------------------------------------------------------------
 
 
-def test_where_two_paths_part() -> None:
+def test_lowest_common_ancestor_returns_level_and_both_branches() -> None:
     shell = cluster()
     for path in ("root/a/x", "root/a/y", "root/b"):
         shell.queue(path)
@@ -93,7 +93,7 @@ def lent_out() -> Shell:
     return settled(shell)
 
 
-def test_how_far_above_its_part_a_branch_is() -> None:
+def test_excess_is_held_minus_entitled_part_of_cluster() -> None:
     shell = lent_out()
     judge = by_target(shell)
     tree = shell.engine.tree
@@ -145,7 +145,7 @@ def equals(count: int, asked_back: int) -> Shell:
     return settled(shell)
 
 
-def test_of_equals_who_has_the_right_may_hand_it_over() -> None:
+def test_entitled_victim_may_transfer_odd_unit_to_equal_sibling() -> None:
     # 4 cpu, two by right: targets 1/2 each, rounding says who. All are equal, their units on top of a base of 0.
     shell = equals(4, 2)
     leaves = [leaf(shell, f"a{i}") for i in range(4)]
@@ -235,7 +235,7 @@ def test_the_takers_side_comes_first_and_does_not_come_after(holds: int, wants: 
     assert moved(shell, judge) is after
 
 
-def test_what_was_before_is_remembered_while_accounts_move() -> None:
+def test_rule_judges_by_initial_shares_while_accounts_change() -> None:
     shell = two_jobs(5, 3)
     judge = by_keys(shell, "wants")
     assert judge.may_lose(leaf(shell, "has"), ONE)
@@ -252,12 +252,12 @@ def test_classes_go_before_shares(has: int, wants: int, legal: bool) -> None:
     assert moved(shell, judge) is legal
 
 
-def test_where_nobody_orders_jobs_by_share_equals_lose_nothing() -> None:
+def test_sibling_job_loses_nothing_when_jobs_not_ordered_by_share() -> None:
     shell = two_jobs(8)
     assert not by_keys(shell, "wants", by_share=False).may_lose(leaf(shell, "has"), ONE)
 
 
-def test_there_is_no_heir_and_everybody_is_asked() -> None:
+def test_key_rule_has_no_beneficiary_and_considers_every_victim() -> None:
     shell = two_jobs(8)
     judge, has = by_keys(shell, "wants"), leaf(shell, "has")
     assert judge.beneficiary(has, ONE, ()) is None and judge.is_over_target(has)

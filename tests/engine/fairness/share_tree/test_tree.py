@@ -129,7 +129,7 @@ def test_unlike_tasks_are_pieces_in_order() -> None:
     assert not demand.alike and demand.pieces == parts and demand.total == ((CPU, 7), (MEMORY, 4))
 
 
-def test_what_a_floor_asks_for_beyond_the_tasks_is_the_last_piece() -> None:
+def test_demand_floor_beyond_tasks_is_last_piece() -> None:
     part = (((CPU, 2),), 3)
     assert Demand((part,), ((CPU, 6),), ()).alike
     higher = Demand((part,), ((CPU, 7),), ())

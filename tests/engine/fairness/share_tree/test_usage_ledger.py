@@ -48,7 +48,7 @@ def test_a_job_without_pods_asks_for_its_minimum() -> None:
     assert World(min_member=3).counts == (0, 0, 0)
 
 
-def test_what_is_held_is_no_longer_promised_and_what_is_beyond_is_elastic() -> None:
+def test_held_resources_reduce_promise_and_excess_counts_as_elastic() -> None:
     world = World(min_resources=(6,), min_member=3)
     for number in range(5):
         world.task(number)
@@ -71,7 +71,7 @@ def test_a_job_that_is_ending_frees_its_promise() -> None:
     assert world.counts == (6, 0, 0)
 
 
-def test_without_minimum_resources_the_first_tasks_are_the_minimum() -> None:
+def test_ledger_uses_first_tasks_as_minimum_without_min_resources() -> None:
     world = World(min_member=2)
     for number in range(5):
         world.task(number, TaskStatus.RUNNING)
@@ -122,7 +122,7 @@ def test_counters_add_up_whatever_happens(policy: str, seed: int) -> None:
     engine.validate()
 
 
-def test_nobody_pays_for_a_ledger_that_nobody_reads() -> None:
+def test_engine_keeps_no_ledger_unless_a_plugin_reads_one() -> None:
     engine = policy_engine("drf")
     assert engine.policy.ledger is None
     assert engine.tree.touched is None

@@ -70,7 +70,7 @@ def test_limits_follow_the_cluster() -> None:
 
 
 @pytest.mark.parametrize("policy", ["drf and capacity", "capacity and namespaces"])
-def test_one_tree_for_the_order_and_the_limits(policy: str) -> None:
+def test_capacity_limits_hold_beside_each_ordering_policy(policy: str) -> None:
     world = QueueWorld(Queue("a", capability=cpu(3)), Queue("b", guarantee=cpu(1)), Queue("c"), policy=policy)
     for queue in "abc":
         world.job(queue, 20)
@@ -98,7 +98,7 @@ def test_promises_count_up_to_every_parent() -> None:
     assert let_in(world) == {second}
 
 
-def test_what_jobs_could_spare_is_room_for_promises() -> None:
+def test_elastic_resources_of_running_jobs_count_as_room_for_enqueue() -> None:
     world = QueueWorld(Queue("a", capability=cpu(8)))
     world.job("a", 8, running=8, phase=JobPhase.RUNNING, min_resources=(2,))  # 6 to spare
     inside = world.job("a", 0, phase=JobPhase.PENDING, min_resources=(6,))
@@ -116,7 +116,7 @@ def test_only_what_is_asked_for_is_judged() -> None:
     assert let_in(world) == {memory_only, nothing}
 
 
-def test_who_is_below_its_due_is_let_in_though_others_hold_it() -> None:
+def test_queue_below_deserved_is_enqueued_though_sibling_borrowed_everything() -> None:
     # b has borrowed all of a (at most 6). c deserves 3 of it: it has to be let in to ask for them.
     world = QueueWorld(Queue("a", capability=cpu(6)), Queue("b", parent="a"), Queue("c", parent="a", deserved=cpu(3)))
     world.job("b", 6, running=6, phase=JobPhase.RUNNING, min_member=6, min_resources=(6,))
@@ -223,7 +223,7 @@ def test_a_queue_takes_back_what_it_deserves() -> None:
     assert taking(world, lender, borrower) == (None, False)
 
 
-def test_nobody_takes_beyond_its_due() -> None:
+def test_queue_does_not_reclaim_beyond_its_deserved() -> None:
     world = QueueWorld(Queue("a", deserved=cpu(4)), Queue("b"))
     full = world.job("a", 9, running=4)
     borrower = world.job("b", 6, running=6)
@@ -237,7 +237,7 @@ def test_a_queue_that_deserves_nothing_takes_nothing() -> None:
     assert refusal is not None and not agreed
 
 
-def test_nobody_takes_what_it_could_not_hold() -> None:
+def test_queue_does_not_reclaim_beyond_parent_capability() -> None:
     world = QueueWorld(
         Queue("a", deserved=cpu(9), capability=cpu(4)), Queue("a1", parent="a", deserved=cpu(9)), Queue("b")
     )
@@ -311,7 +311,7 @@ def test_a_parent_of_both_is_no_judge() -> None:
     assert not agreed
 
 
-def test_where_drf_orders_capacity_only_limits() -> None:
+def test_capacity_does_not_judge_reclaim_when_drf_orders_queues() -> None:
     world = QueueWorld(Queue("a", capability=cpu(4)), Queue("b"), policy="drf and capacity")
     assert taking(world, world.job("a", 9), world.job("b", 10, running=10)) == (None, True)
 

@@ -78,7 +78,9 @@ def used(nodes: Iterable[str]) -> set[str]:
         (None, "{strict: 'false'}", {"loose"}),
     ],
 )
-def test_where_a_queue_may_run(affinity: GroupAffinity | None, arguments: str, expected: set[str]) -> None:
+def test_queue_affinity_restricts_tasks_to_allowed_node_groups(
+    affinity: GroupAffinity | None, arguments: str, expected: set[str]
+) -> None:
     made = engine(arguments)
     made.apply(Changed(Queue("q", affinity=affinity)))
     add(made, "q", 16)  # as many as all four nodes of 4 cpu take
@@ -168,7 +170,7 @@ def test_a_job_that_moves_to_another_queue_moves_to_its_nodes() -> None:
     assert binds(made, 2) == ["gold-1"]
 
 
-def test_what_a_queue_can_never_use_is_no_demand_of_it() -> None:
+def test_demand_without_eligible_node_group_has_no_entitlement() -> None:
     # 12 cpu, 6 each by weight. No node is tin, so nothing is tin's by right: iron has all 8 it can use.
     made = engine(nodes={name: group for name, group in NODES.items() if group})
     made.apply(Changed(Queue("tin", affinity=GroupAffinity(required=("tin",)))))
@@ -180,7 +182,7 @@ def test_what_a_queue_can_never_use_is_no_demand_of_it() -> None:
     assert entitled == pytest.approx({"ns/tin": 0.0, "ns/iron": 8.0})
 
 
-def test_without_the_plugin_affinity_touches_nothing() -> None:
+def test_queue_affinity_is_ignored_without_nodegroup_plugin() -> None:
     text = 'actions: "allocate"\ntiers:\n- plugins: [{name: gang}, {name: drf}]\n'
     made = Engine(parse_config(text, known_plugins=BUILT_IN, known_actions=["allocate"]), BUILT_IN, Registry())
     made.apply(Changed(NodeSpec("n", (9, 9, 9))))

@@ -52,7 +52,7 @@ def test_balanced_with_an_extended_resource():
     assert two_nodes(only("balancedresource"), {**ASKS, GPU: 4}) == pytest.approx({"b": 100 * (1 - sqrt(1 / 8))})
 
 
-def test_by_default_least_requested_and_balanced_add_up():
+def test_default_score_is_sum_of_least_requested_and_balanced():
     cluster = Cluster(NodeOrderPlugin({}))
     assert two_nodes(cluster, ASKS) == pytest.approx({"a": 50.0 + 75.0, "b": 75.0 + 100.0})
 
@@ -95,7 +95,7 @@ def test_taints_that_are_better_avoided():
     assert cluster.scores(pod) == pytest.approx({"a": 300.0, "b": 150.0, "c": 0.0, "d": 300.0})
 
 
-def test_no_taints_no_difference():
+def test_hard_taint_does_not_change_taint_toleration_score():
     cluster = only("tainttoleration")
     cluster.node("a", taints=[Taint("hard")])
     cluster.node("b")

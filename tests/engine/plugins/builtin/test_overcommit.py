@@ -139,7 +139,7 @@ def test_a_job_that_is_owed_what_it_asks_for_is_let_in_whatever_the_sum_says() -
 
 
 @pytest.mark.parametrize("rule", ["steer", "paper", "proportion", "capacity"])
-def test_so_it_is_whoever_says_what_is_owed(rule: str) -> None:
+def test_owed_job_is_let_in_under_every_fairness_rule(rule: str) -> None:
     # 8 cpu, all of them in use by b; a's part is 4, by weight or because it deserves them. 8 * 1.2 = 9.6, so by the sum
     # alone nobody gets in with 4, nor with 5.
     shell = Shell(taking_engine(rule, actions="enqueue, allocate, reclaim", plugins=("gang",), last=("overcommit",)))

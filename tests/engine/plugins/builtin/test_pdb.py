@@ -43,7 +43,7 @@ WEB = (is_in("app", "web"),)
         ({"max_unavailable": 1, "percent": True}, 0, 0),
     ],
 )
-def test_what_a_budget_demands(numbers: dict[str, int], expected: int, demands: int) -> None:
+def test_budget_demands_expected_number_of_healthy_pods(numbers: dict[str, int], expected: int, demands: int) -> None:
     assert demanded(DisruptionBudget("ns", "b", WEB, **numbers), expected) == demands
 
 
@@ -90,7 +90,7 @@ def test_evictable(healthy: int, others: dict[TaskStatus, int], budget: dict[str
     assert {made.plugin.evictable(task) for task in tasks} == {evictable}
 
 
-def test_who_is_not_healthy_may_always_go() -> None:
+def test_unhealthy_pod_is_always_evictable() -> None:
     made = cluster()
     waits = made.pod("p", {"app": "web"})
     told(made, min_available=5)
@@ -217,7 +217,7 @@ def test_victims_for_one_task_are_counted_together(budget: dict[str, int], evict
 
 
 @pytest.mark.parametrize(("least", "evicted"), [(0, 2), (1, 0), (2, 0)])
-def test_so_they_are_within_a_job(least: int, evicted: int) -> None:
+def test_victims_for_one_task_within_job_are_counted_together(least: int, evicted: int) -> None:
     # 4 cpu, two tasks of 2; a more important one of 4 needs the room of both, of whom so many must stay.
     shell = Shell(taking_engine("flat", plugins=("priority", "gang", "pdb")))
     shell.node("n", 4)

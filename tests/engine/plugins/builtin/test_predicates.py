@@ -53,7 +53,7 @@ def test_a_switch_is_true_or_false(arguments, culprit):
     assert caught.value.argument == culprit
 
 
-def test_what_has_no_effect_here_is_accepted():
+def test_arguments_without_effect_are_accepted():
     PredicatesPlugin(
         {
             "predicate.GPUSharingEnable": True,
@@ -137,7 +137,7 @@ def test_following_is_only_written_down_until_somebody_asks():
     assert (len(census._new), len(census._seats), len(census._groups)) == (0, 9, 1)
 
 
-def test_nothing_is_kept_of_pods_that_are_gone():
+def test_census_is_empty_after_all_pods_are_deleted():
     cluster = Cluster(PredicatesPlugin({}))
     census = cluster.plugin._census
     cluster.node("a", {"zone": "a"})

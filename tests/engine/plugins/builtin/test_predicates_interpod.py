@@ -114,7 +114,7 @@ def test_each_term_avoids_for_itself(cluster):
     assert cluster.allowed(cluster.pod("p", constraints=away("db", "web"))) == {"x"}
 
 
-def test_one_per_domain(cluster):
+def test_self_anti_affinity_allows_one_pod_per_domain(cluster):
     constraints = away("db")
     pods = [cluster.pod("p0", {"app": "db"}, constraints=constraints)]
     assert cluster.allowed(pods[0]) == ALL
@@ -122,7 +122,7 @@ def test_one_per_domain(cluster):
     assert cluster.allowed(cluster.pod("p1", {"app": "db"}, constraints=constraints)) == {"b1", "x"}
 
 
-def test_who_is_there_keeps_those_away_whom_its_term_selects(cluster):
+def test_anti_affinity_of_running_pod_repels_selected_pods(cluster):
     cluster.pod("loner", constraints=away("web"), on="a1")
     assert cluster.allowed(cluster.pod("p", {"app": "web"})) == {"b1", "x"}
     assert cluster.allowed(cluster.pod("q", {"app": "db"})) == ALL

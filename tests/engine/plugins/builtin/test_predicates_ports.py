@@ -37,7 +37,7 @@ def test_a_port_in_use(used, wanted, free):
     assert cluster.allowed(pod) == ({"a", "b"} if free else {"b"})
 
 
-def test_all_ports_must_be_free():
+def test_pod_with_two_ports_needs_node_with_both_free():
     cluster = Cluster(PredicatesPlugin({}))
     for name in "abc":
         cluster.node(name)

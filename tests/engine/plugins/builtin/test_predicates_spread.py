@@ -41,7 +41,7 @@ def test_an_empty_cluster_takes_it_anywhere_that_has_the_key(cluster):
     assert allowed(cluster, EVEN) == A | B | C
 
 
-def test_one_more_only_where_fewest_are(cluster):
+def test_spread_allows_only_domains_with_fewest_pods(cluster):
     webs(cluster, "a1", "b1")
     # a: 1 + 1 - 0 = 2 > 1; b the same; c: 0 + 1 - 0 = 1
     assert allowed(cluster, EVEN) == C

@@ -22,7 +22,7 @@ def plugin_of(world: QueueWorld) -> ProportionPlugin:
     return found
 
 
-def test_by_weight() -> None:
+def test_queues_hold_cluster_in_proportion_to_weight() -> None:
     world = world_of(Queue("a", weight=1), Queue("b", weight=4))
     world.job("a", 20)
     world.job("b", 20)
@@ -30,7 +30,7 @@ def test_by_weight() -> None:
     assert (world.held("a"), world.held("b")) == (2, 8)
 
 
-def test_what_one_does_not_want_the_others_have() -> None:
+def test_undemanded_share_goes_to_queues_with_demand() -> None:
     world = world_of(Queue("a"), Queue("b"), Queue("c"))
     world.job("a", 1)
     world.job("b", 20)
@@ -53,7 +53,7 @@ def test_level_by_level() -> None:
     assert (world.held("ops"), world.held("eng", "dev"), world.held("eng", "ci")) == (4, 7, 5)
 
 
-def test_nobody_starts_beyond_what_it_deserves() -> None:
+def test_queue_starts_no_task_beyond_its_deserved() -> None:
     # 5 each of 10: three tasks of 2 would be 6
     world = world_of(Queue("a"), Queue("b"))
     world.job("a", 9, asks=(2, 0))
@@ -115,7 +115,7 @@ def test_a_job_is_let_in_up_to_what_its_queue_may_hold() -> None:
     assert let_in(world) == {first}  # a deserves 5 of what b holds
 
 
-def test_nobody_takes_beyond_what_it_deserves() -> None:
+def test_queue_does_not_reclaim_beyond_its_deserved() -> None:
     world = world_of(Queue("a"), Queue("b"))
     within = world.job("a", 9, running=4)
     world.job("b", 9, running=5)
@@ -171,7 +171,7 @@ def test_two_orders_by_weight_are_refused(first: str, second: str, line: int) ->
         (DRF, "capacity"),
     ],
 )
-def test_one_of_them_orders(first: str, second: str) -> None:
+def test_config_with_single_queue_order_by_weight_is_accepted(first: str, second: str) -> None:
     parse(TOGETHER.format(first=first, second=second))
 
 

@@ -73,7 +73,7 @@ def test_a_deadline_is_no_right_to_more_than_a_share() -> None:
 
 
 @pytest.mark.parametrize("rule", ["steer", "flat"])
-def test_who_is_in_a_hurry_takes_no_more_than_equals_do(rule: str) -> None:
+def test_job_with_earlier_deadline_reclaims_no_more_than_equal_share(rule: str) -> None:
     # Two jobs of two tasks on 2 cpu: one each, whoever came first and whatever was promised.
     shell = Shell(taking_engine(rule, plugins=("sla", "gang")))
     shell.node("n", 2)
@@ -99,7 +99,7 @@ def test_a_job_is_let_in_when_its_time_is_up() -> None:
     assert enqueued == {1: [], 9: [], 10: ["ns/large"], 11: []}
 
 
-def test_whoever_stands_first_in_the_tiers_decides() -> None:
+def test_first_plugin_in_tiers_decides_enqueue() -> None:
     overcommit = "{name: overcommit, arguments: {overcommit-factor: 1}}"
     made = engine(f"[{overcommit}, {{name: sla}}]")
     made.apply(Changed(job("large", 0, 10, least=5)))

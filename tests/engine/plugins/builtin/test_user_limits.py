@@ -34,7 +34,7 @@ class TestPercent:
 
     @both_rules
     @pytest.mark.parametrize("users", [1, 2, 3, 4, 8])
-    def test_who_has_all_it_asked_for_keeps_nothing_from_others(self, rule, users):
+    def test_satisfied_user_withholds_nothing_from_other_users(self, rule, users):
         engine = make(12, Queue("q", min_user_limit_percent=25), rule=rule)
         submit(engine, "big", "q", "greedy", 20)
         for i in range(users - 1):
@@ -42,7 +42,7 @@ class TestPercent:
         cycles(engine)
         assert held(engine) == {"greedy": 13 - users} | {f"user{i}": 1 for i in range(users - 1)}
 
-    def test_what_counts_are_users_not_jobs_or_namespaces(self):
+    def test_limit_counts_users_not_jobs_or_namespaces(self):
         # bob has three jobs in two namespaces and the same half as alice with one.
         engine = make(12, Queue("q", min_user_limit_percent=10))
         submit(engine, "a", "q", "alice", 20)
@@ -54,7 +54,7 @@ class TestPercent:
         cycles(engine)
         assert held(engine) == {"alice": 6, "bob": 6}
 
-    def test_without_a_user_the_namespace_counts(self):
+    def test_namespace_counts_as_user_for_job_without_user(self):
         engine = make(12, Queue("q", min_user_limit_percent=25))
         for namespace in ("x", "y"):
             engine.apply(Changed(JobSpec(namespace, "j", "q", phase=JobPhase.INQUEUE)))
@@ -63,7 +63,7 @@ class TestPercent:
         cycles(engine)
         assert held(engine) == {"x": 6, "y": 6}
 
-    def test_it_counts_per_queue(self):
+    def test_user_limit_counts_per_queue(self):
         # alice may hold half of each: there is a bob in both.
         engine = make(12, Queue("q", min_user_limit_percent=25), Queue("r", min_user_limit_percent=25))
         for queue in ("q", "r"):
@@ -72,7 +72,7 @@ class TestPercent:
         cycles(engine)
         assert held(engine, "q") == held(engine, "r") == {"alice": 3, "bob": 3}
 
-    def test_who_is_done_does_not_count_any_more(self):
+    def test_user_without_jobs_no_longer_counts(self):
         engine = make(12, Queue("q", min_user_limit_percent=25))
         for user in ("alice", "bob", "carol"):
             submit(engine, user, "q", user, 20)
@@ -84,7 +84,7 @@ class TestPercent:
         cycles(engine)
         assert held(engine) == {"alice": 6, "bob": 6}
 
-    def test_who_comes_counts_from_then_on_and_nobody_loses_what_runs(self):
+    def test_new_user_counts_from_arrival_without_evictions(self):
         engine = make(12, Queue("q", min_user_limit_percent=25))
         submit(engine, "a", "q", "alice", 20)
         cycles(engine)
@@ -97,7 +97,7 @@ class TestPercent:
         cycles(engine)
         assert held(engine) == {"alice": 6, "bob": 6}
 
-    def test_who_asks_only_for_what_can_never_run_does_not_count(self):
+    def test_user_with_only_unschedulable_tasks_does_not_count(self):
         engine = make(12, Queue("q", min_user_limit_percent=25))
         submit(engine, "a", "q", "alice", 20)
         submit(engine, "b", "q", "bob", 1, cpu=100)
@@ -163,7 +163,7 @@ class TestGrowing:
         assert set(held(engine).values()) == {1}
 
     @both_rules
-    def test_who_waits_for_what_does_not_fit_leaves_nothing_idle(self, rule):
+    def test_user_at_limit_uses_room_that_other_user_cannot_fit(self, rule):
         # bob waits for 10 cpu and 8 are free: alice, who holds half, may have them meanwhile.
         engine = make(16, Queue("q", min_user_limit_percent=25), rule=rule)
         submit(engine, "a", "q", "alice", 8)
@@ -174,7 +174,7 @@ class TestGrowing:
         assert held(engine) == {"alice": 16, "bob": 0}
 
     @both_rules
-    def test_who_fits_goes_first(self, rule):
+    def test_user_below_limit_with_fitting_tasks_goes_first(self, rule):
         # The same, but bob's tasks fit: alice waits for him.
         engine = make(16, Queue("q", min_user_limit_percent=25), rule=rule)
         submit(engine, "a", "q", "alice", 8)
@@ -218,7 +218,7 @@ class TestFactor:
         cycles(engine)
         assert held(engine) == {"alice": 2}
 
-    def test_what_the_queue_deserves_goes_before_its_weight_per_resource(self):
+    def test_factor_applies_to_deserved_before_weight_per_resource(self):
         # Half of the 4 cpu it deserves; of memory half of its part by weight, 6 of 12.
         engine = make(12, Queue("q", user_limit_factor=0.5, deserved=((0, 4000),)), Queue("r"))
         submit(engine, "a", "q", "alice", 9, cpu=1)
@@ -336,7 +336,7 @@ class TestWhere:
 class TestTaking:
     @both_rules
     @pytest.mark.parametrize(("factor", "gets"), [(None, 6), (0.5, 3), (0.3, 2)])
-    def test_nobody_reclaims_beyond_the_limit(self, rule, factor, gets):
+    def test_user_does_not_reclaim_beyond_limit(self, rule, factor, gets):
         # b has all 12 cpu when alice comes to a, which has 6 of them: she may hold so many times 6.
         shell = Shell(taking_engine(rule), grace=1)
         shell.node("n", 12, 0)
@@ -378,7 +378,7 @@ class TestTold:
         decisions = engine.cycle(engine.now + 1_000_000)
         return {d.job: d.message for d in decisions if isinstance(d, Condition)}
 
-    def test_who_is_refused_is_told_the_numbers(self):
+    def test_refusal_reason_states_held_limit_and_request(self):
         # alice holds 8 of 12 cpu when bob comes: the other four are his.
         engine = make(12, Queue("dev", min_user_limit_percent=25))
         submit(engine, "a", "dev", "alice", 8)
@@ -394,7 +394,7 @@ class TestTold:
         cycles(engine)
         assert held(engine) == {"alice": 8, "bob": 4}
 
-    def test_who_is_refused_by_a_factor_is_told_so_once(self):
+    def test_refusal_by_factor_is_reported_once(self):
         engine = make(24, Queue("dev", user_limit_factor=0.1), Queue("r"))
         submit(engine, "a", "dev", "alice", 3, cpu=2)
         assert self.conditions(engine) == {
@@ -404,7 +404,7 @@ class TestTold:
 
 
 class TestTargets:
-    def test_nobody_is_entitled_to_more_than_the_limit_and_others_have_the_rest_by_right(self):
+    def test_entitlement_stops_at_user_limit_and_rest_goes_to_others(self):
         # 36 cpu, 12 for each queue by weight. dave has half of 12; q and s share what he may not have, 15 each, and of
         # these alice and bob have half each.
         engine = make(36, Queue("q", min_user_limit_percent=25), Queue("r", user_limit_factor=0.5), Queue("s"))
@@ -432,7 +432,7 @@ class TestTargets:
         }
         assert engine.tree.root.children[NodeKind.QUEUE, "r"].user_ceilings is None
 
-    def test_one_alone_has_no_ceiling_of_the_percentage(self):
+    def test_single_user_has_no_ceiling_from_percentage(self):
         engine = make(24, Queue("q", min_user_limit_percent=25), Queue("r"))
         submit(engine, "a", "q", "alice", 20)
         engine.prepare()

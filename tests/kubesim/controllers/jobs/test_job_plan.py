@@ -65,7 +65,7 @@ def test_new_job_creates_parallelism_pods():
     }
 
 
-def test_no_more_pods_than_completions_are_left():
+def test_job_creates_no_more_pods_than_remaining_completions():
     # 5 - 3 = 2 are left, one of them is running.
     seen = [pod("a", ready=True)]
     result = plan_job(job({"succeeded": 3, "startTime": START}, parallelism=3, completions=5), seen, CLOCK)

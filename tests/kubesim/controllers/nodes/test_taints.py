@@ -104,7 +104,7 @@ def test_toleration_seconds(tolerations, found, seconds):
         ({"value": "big"}, False),
     ],
 )
-def test_what_a_toleration_covers(toleration, covers):
+def test_toleration_matches_taint_by_key_value_and_effect(toleration, covers):
     assert tolerates(toleration, FIRE) is covers
 
 

@@ -47,7 +47,7 @@ def test_a_plain_pod() -> None:
     assert found["metadata"]["generation"] == 1
 
 
-def test_what_is_there_but_empty_is_removed() -> None:
+def test_empty_pod_fields_are_removed() -> None:
     plain = created()
     empty = created(
         container(stdin=False, command=[], workingDir=""),
@@ -257,7 +257,7 @@ def test_a_named_account_must_be_there() -> None:
     assert (spec["serviceAccount"], spec["serviceAccountName"]) == ("robot", "robot")
 
 
-def test_what_is_no_quantity_is_no_pod() -> None:
+def test_invalid_quantity_in_pod_spec_is_rejected() -> None:
     spec: Object = {"containers": [container(resources={"requests": {"cpu": "x"}})]}
     with pytest.raises(ApiError, match='Job in version "v1" cannot be handled as a Job: quantities must match'):
         default_pod_spec(spec, "Job")

@@ -53,7 +53,7 @@ def test_refused(written: Object, words: str) -> None:
     )
 
 
-def test_what_is_missing_in_a_container_status_is_zero() -> None:
+def test_container_status_fields_default_to_zero_values() -> None:
     status = update(RESOURCE, created(), {"status": {"containerStatuses": [{"name": "c"}]}}, sub="status")["status"]
     assert status["containerStatuses"] == [{"name": "c", "ready": False, "restartCount": 0, "image": "", "imageID": ""}]
 

@@ -85,7 +85,7 @@ def test_refused(change: Object, words: str) -> None:
         ),
     ],
 )
-def test_all_the_rest_is_for_good(change: Object, line: str) -> None:
+def test_other_pod_spec_fields_are_immutable(change: Object, line: str) -> None:
     words = rejection_message(update, RESOURCE, _old(), {"spec": change})
     assert words == f'422 Pod "p" is invalid: spec: Forbidden: {IMMUTABLE}\n  {line}'
 

@@ -138,7 +138,7 @@ def test_which_names_count_pods():
         (pod(resources={}), {"cpu"}, "cpu for: main"),
     ],
 )
-def test_what_each_container_must_say(found, names, silent):
+def test_containers_must_specify_resources_limited_by_quota(found, names, silent):
     assert unspecified(found["spec"], names) == silent
 
 
