@@ -44,7 +44,7 @@ def weight(layout: QueueTree, path: str) -> Fraction:
     [
         ("root/eng/prod", "root/eng/prod"),
         ("eng/prod", "root/eng/prod"),
-        ("/root/eng/prod/", "root/eng/prod"),
+        ("/root/eng/prod/", "root/eng/prod"),  # a path of queues, with slashes at both ends
         ("prod", "root/prod"),
         ("rootteam/a", "root/rootteam/a"),  # begins with the letters, is not under root
         ("root/root", "root/root"),

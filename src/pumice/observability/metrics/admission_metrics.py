@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
 from prometheus_client.core import CounterMetricFamily, Metric
 
-from pumice.observability.metrics.metric_families import counts, gauge, gauges
+from pumice.observability.metrics.metric_families import gauge
+from pumice.observability.metrics.process_metrics import of_informers, of_process
 
 if TYPE_CHECKING:
     from pumice.admission.webhooks.server import Webhooks
@@ -39,20 +39,5 @@ class AdmissionMetrics:
             "1 while the serving certificate or the CA bundle of the webhook configurations cannot be updated.",
             untrusted,
         )
-        informers = self._webhooks.view.informers
-        lists = {informer.resource.name: float(informer.lists) for informer in informers}
-        behind = {informer.resource.name: float(informer.last_error is not None) for informer in informers}
-        yield counts(
-            "pumice_informer_lists",
-            "Number of LIST requests for a resource: the initial one, and one per lost watch position.",
-            "resource",
-            lists,
-        )
-        yield gauges(
-            "pumice_informer_behind",
-            "1 while the list or watch of a resource fails, so that its cache may be out of date.",
-            "resource",
-            behind,
-        )
-        for process in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
-            yield from process.collect()
+        yield from of_informers(self._webhooks.view.informers)
+        yield from of_process()

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
 from prometheus_client.core import Metric
 
 from pumice.kube.resources import JOBS, Document
 from pumice.kube.watch.change_queue import Change
-from pumice.observability.metrics.metric_families import as_named, counts, gauges
+from pumice.observability.metrics.metric_families import as_named
+from pumice.observability.metrics.process_metrics import of_informers, of_process
 
 if TYPE_CHECKING:
     from pumice.kube.watch.informer import Informer
@@ -55,23 +55,8 @@ class JobMetrics:
             yield as_named(
                 name, f"Number of times that a job entered the phase {phase}.", dict(self._ended[phase].values())
             )
-        informers = list(self._informers())
-        lists = {informer.resource.name: float(informer.lists) for informer in informers}
-        behind = {informer.resource.name: float(informer.last_error is not None) for informer in informers}
-        yield counts(
-            "pumice_informer_lists",
-            "Number of LIST requests for a resource: the initial one, and one per lost watch position.",
-            "resource",
-            lists,
-        )
-        yield gauges(
-            "pumice_informer_behind",
-            "1 while the list or watch of a resource fails, so that its cache may be out of date.",
-            "resource",
-            behind,
-        )
-        for process in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
-            yield from process.collect()
+        yield from of_informers(self._informers())
+        yield from of_process()
 
 
 def _phase(job: Document) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from kubebase.resource_vector import dominant_share
@@ -19,6 +18,7 @@ from pumice.engine.state.job import Job
 from pumice.model.specs import JobPhase
 from pumice.observability.metrics.cycle_metrics import CycleMetrics
 from pumice.observability.metrics.metric_families import as_named, count, counts, gauge, gauges
+from pumice.observability.metrics.process_metrics import of_informers, of_process
 from pumice.observability.metrics.queue_metrics import of_namespaces, of_queues
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ class SchedulerMetrics:
         found += of_queues(engine)
         found += self._jobs(engine)
         found += of_namespaces(engine)
-        for process in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
-            found += process.collect()
+        found += of_process()
         return found
 
     # ---- the loop -----------------------------------------------------------------------------------------
@@ -95,20 +94,7 @@ class SchedulerMetrics:
         if scheduler.decision_log is not None:
             broken = float(bool(scheduler.decision_log.trouble))
             yield gauge("pumice_decision_log_broken", "1 while the decision log cannot be written.", broken)
-        lists = {informer.resource.name: informer.lists for informer in scheduler.informers}
-        behind = {informer.resource.name: float(informer.last_error is not None) for informer in scheduler.informers}
-        yield counts(
-            "pumice_informer_lists",
-            "Number of LIST requests for a resource: the initial one, and one per lost watch position.",
-            "resource",
-            lists,
-        )
-        yield gauges(
-            "pumice_informer_behind",
-            "1 while the list or watch of a resource fails, so that its cache may be out of date.",
-            "resource",
-            behind,
-        )
+        yield from of_informers(scheduler.informers)
         yield gauge(
             "pumice_changes_waiting", "Watched changes that wait for the next cycle.", scheduler.changes_waiting
         )
