@@ -116,6 +116,9 @@ class Book:
         before: list[Decision] = []
         for decision in self._said[self._entered :]:
             if isinstance(decision, Evict):
+                if not taking.victims:  # a transaction tells its evictions first: these claims were an earlier one's
+                    earlier, taking.claims, taking.preemptor = taking.claims, [], ""
+                    self._claim(earlier)
                 taking.preemptor, taking.action = decision.preemptor, decision.action
                 taking.victims.append(decision.task)
             elif isinstance(decision, Pipeline):
@@ -124,6 +127,8 @@ class Book:
             else:
                 before.append(decision)
         self._entered = len(self._said)
+        if taking.claims and not taking.victims:
+            self._keep_last_unit(taking)
         gone = [departure.task.key for departure in departures if not departure.was_bound_this_cycle]
         assert taking.victims == gone, f"{taking}: said to go {taking.victims}, went {gone}"
         self._enter(before)
@@ -159,10 +164,7 @@ class Book:
         before = self.missing()
         if self.watcher is not None and commit.victims:
             self.watcher(commit)
-        for key, node in commit.claims:
-            seen = self.tasks[key]
-            assert seen.status is TaskStatus.PENDING, f"{commit} claims for a task that is {seen}"
-            seen.node, seen.status = node, TaskStatus.PIPELINED
+        self._claim(commit.claims)
         for keys, then in ((commit.victims, TaskStatus.RELEASING), (commit.withdrawn, TaskStatus.PENDING)):
             for key in keys:
                 seen = self.tasks[key]
@@ -172,6 +174,20 @@ class Book:
             self._check(commit, before)
         for key in commit.withdrawn:
             self.tasks[key].node = None
+
+    def _keep_last_unit(self, taking: Commit) -> None:
+        """Only binds were withdrawn, for the unit that was decided last: the claims before it needed no victims."""
+        taking.preemptor = self.tasks[taking.claims[-1][0]].job
+        size = max(1, self.spec(taking.preemptor).min_member)
+        last = [i for i, (key, _) in enumerate(taking.claims) if self.tasks[key].job == taking.preemptor][-size:]
+        self._claim([claim for i, claim in enumerate(taking.claims) if i not in last])
+        taking.claims = [taking.claims[i] for i in last]
+
+    def _claim(self, claims: list[tuple[str, str]]) -> None:
+        for key, node in claims:
+            seen = self.tasks[key]
+            assert seen.status is TaskStatus.PENDING, f"{key} is to wait on {node}, but is {seen}"
+            seen.node, seen.status = node, TaskStatus.PIPELINED
 
     def _check(self, commit: Commit, before: float) -> None:
         assert commit.claims, f"{commit}: evictions without a start"

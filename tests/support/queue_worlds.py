@@ -21,16 +21,18 @@ def cpu(amount: int) -> Items:
 class QueueWorld:
     """Queues on one node; jobs of tasks that ask for one cpu each, unless they say otherwise."""
 
-    def __init__(self, *queues: Queue, room: int = 10, policy: str = "capacity", **arguments: object) -> None:
+    def __init__(
+        self, *queues: Queue, room: int = 10, memory: int = 1000, policy: str = "capacity", **arguments: object
+    ) -> None:
         self.engine = policy_engine(policy, arguments=arguments)
-        self.node(room)
+        self.node(room, memory)
         for age, queue in enumerate(queues):
             self.change(replace(queue, created=age))
         self.now = 0
         self.jobs: dict[str, int] = {}
 
-    def node(self, room: int) -> None:
-        self.engine.apply(Changed(NodeSpec("n", (room, 1000, 999))))
+    def node(self, room: int, memory: int = 1000) -> None:
+        self.engine.apply(Changed(NodeSpec("n", (room, memory, 999))))
 
     def change(self, queue: Queue) -> None:
         self.engine.apply(Changed(queue))

@@ -59,6 +59,16 @@ def test_two_sides_do_not_take_turns_with_tasks_of_two_kinds(seed: int, kind: Ar
     comes_to_rest(range(seed, seed + 1), "paper", kind)
 
 
+@pytest.mark.parametrize(
+    ("seed", "kind"),
+    [(1257, Arrivals.SINGLE), (1257, Arrivals.UNLIKE), (1812, Arrivals.GANGS), (2576, Arrivals.SINGLE)],
+)
+def test_queues_that_name_different_resources_do_not_evict_each_other_in_turn(seed: int, kind: Arrivals) -> None:
+    # Under capacity. One queue names cpu, the other memory, and the same node would serve either.
+    comes_to_rest(range(seed, seed + 1), "capacity", kind)
+    take_nothing_back(range(seed, seed + 1), "capacity", kind)
+
+
 @every_order
 @every_kind
 def test_victim_does_not_reclaim_capacity_just_lost(rule: str, kind: Arrivals) -> None:

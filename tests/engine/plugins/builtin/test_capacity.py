@@ -257,6 +257,29 @@ def test_every_queue_on_the_victims_way_must_be_above_its_due() -> None:
     assert taking(world, world.job("a", 9), world.job("b1", 6, running=6)) == (None, True)
 
 
+def rival_rights(held_by_compute: int, *, idle_memory: int = 0) -> bool:
+    """Whether compute, which deserves 10 cpu, may reclaim cpu from store, which holds its 4 of memory and 4 cpu."""
+    world = QueueWorld(
+        Queue("compute", deserved=cpu(10)),
+        Queue("store", deserved=((MEMORY, 4),)),
+        room=held_by_compute + 4,
+        memory=4 + idle_memory,
+    )
+    world.job("compute", held_by_compute, running=held_by_compute)
+    rival = world.job("store", 4, running=4, asks=(1, 1))
+    return taking(world, world.job("compute", 1), rival)[1]
+
+
+def test_contested_room_goes_to_the_queue_with_the_smaller_part_of_its_deserved() -> None:
+    # store has borrowed the cpu of its tasks, but has a right to their memory, of which it would keep three quarters.
+    assert rival_rights(held_by_compute=7)
+    assert not rival_rights(held_by_compute=8)
+
+
+def test_resource_that_is_idle_elsewhere_is_not_contested() -> None:
+    assert rival_rights(held_by_compute=8, idle_memory=1)
+
+
 @pytest.mark.parametrize(("level", "allowed"), [(0, False), (1, True), (2, True)])
 def test_a_parent_may_be_the_judge(level: int, allowed: bool) -> None:
     # a1 has the 1 that it deserves; its parent deserves 4.

@@ -14,6 +14,7 @@ is the most it may hold. A flat set of queues is a tree of one level: a queue's 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pumice.engine.fairness.limits.queue_violations import clamped, violations
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 LEVEL = "ancestorReclaimLevel"
 ON_VIOLATION = "onViolation"
+SATISFIED = Fraction(1)
 CLAMPED = "DeservedClamped"
 """Condition of a queue whose deserved exceeds its capability or is less than its guarantee."""
 
@@ -109,8 +111,18 @@ class CapacityPlugin(QueueLimits):
         judges = [queue for queue in self._judges(queues_between(preemptor, level)) if taken & _named(queue)]
         if not judges or any(_is_above(judges[-1], j) for j in taken):
             return False
-        helpful = taken & {j for j, _ in victim.shape.ask}
-        return any(_above_deserved(loser, level, j) for j in helpful)
+        gives = dict(victim.shape.ask)
+        if not any(_above_deserved(loser, level, j) for j in taken & gives.keys()):
+            return False
+        # A resource of which the cluster has enough idle is not contested: the victim's queue loses nothing that it
+        # could not have back without a victim, and the preemptor's queue does not lack it.
+        idle = [has - held for has, held in zip(self.state.capacity, self.tree.root.held, strict=False)]
+        contested = [j for j, n in gives.items() if idle[j] < n and not _above_deserved(loser, level, j)]
+        short = [j for j in taken & _named(judges[-1]) if idle[j] < 0]  # the unit is already charged
+        # The room goes to the side that holds the smaller part of its deserved amount. The smallest of these parts
+        # rises with every such move, so that two queues cannot evict each other in turn.
+        before = min((_part_before(judges[-1], unit, j) for j in short), default=SATISFIED)
+        return all(_part_after(loser, level, victim, j) > before for j in contested)
 
     def _judges(self, queues: list[ShareNode]) -> list[ShareNode]:
         """The judges among a preemptor's queue and its ancestors: the nearest with a deserved, and the levels above it.
@@ -176,6 +188,23 @@ def _above_deserved(loser: JobNode, level: ShareNode, j: int) -> bool:
         if deserved is not None and queue.held[j] <= deserved:
             return False
     return True
+
+
+def _part_before(queue: ShareNode, unit: AllocationUnit, j: int) -> Fraction:
+    """The part of its deserved amount that a preemptor's queue holds without the unit, which is already charged."""
+    deserved = dict(queue.deserved or ())[j]
+    return Fraction(queue.held[j] - dict(unit.ask).get(j, 0), deserved) if deserved else SATISFIED
+
+
+def _part_after(loser: JobNode, level: ShareNode, victim: Task, j: int) -> Fraction:
+    """The smallest part of a deserved amount that the victim's queues keep once it is gone, and at most all of it."""
+    ask = dict(victim.shape.ask)[j]
+    kept = [SATISFIED]
+    for queue in queues_between(loser, level):
+        deserved = dict(queue.deserved or ()).get(j)
+        if deserved:
+            kept.append(Fraction(queue.held[j] - ask, deserved))
+    return min(kept)
 
 
 def _level(arguments: Arguments) -> int:
