@@ -219,7 +219,7 @@ def test_the_kinds_are_those_that_are_served(ask: Asker) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("/api/v1/services", 404, "Services"),
+        ("/apis/autoscaling/v2/horizontalpodautoscalers", 404, "autoscalers"),
         ("/api/v1/persistentvolumes", 404, "volumes"),
         ("/apis/rbac.authorization.k8s.io/v1/roles", 404, "RBAC objects"),
         ("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", 404, "webhooks"),

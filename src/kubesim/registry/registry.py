@@ -119,6 +119,8 @@ class ScalePaths:
     wanted: Path = ("spec", "replicas")
     there: Path = ("status", "replicas")
     selector: Path | None = None
+    selects_labels: bool = False
+    """Whether the selector is a map of labels, as ReplicationControllers have it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
