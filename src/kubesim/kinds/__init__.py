@@ -29,6 +29,7 @@ from kubesim.kinds.resource_quotas import resource_quotas
 from kubesim.kinds.service_accounts import service_accounts
 from kubesim.kinds.services import services
 from kubesim.kinds.stateful_sets import controller_revisions, stateful_sets
+from kubesim.kinds.usage_metrics import usage_metrics
 from kubesim.registry.registry import Resource
 
 
@@ -58,3 +59,4 @@ def resources() -> Iterator[Resource]:
     yield endpoint_slices()
     yield custom_resource_definitions()
     yield from reviews()
+    yield from usage_metrics()
