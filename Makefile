@@ -16,10 +16,10 @@ CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
 SUITABLE   := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-kube test-node test-long lint format bench bench-peers lock clean
+.PHONY: help demo test test-quick test-kube test-node test-clients test-operators test-long lint format bench bench-peers lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.runtime ## see it schedule: a small cluster, its share tree and its decisions
 	@$(BIN)/pumice demo
@@ -43,6 +43,18 @@ test-node: $(VENV)/.dev ## the tests on real kubelets and containers, which are 
 	if [ $$status -eq 3 ] && [ "$$PUMICE_TEST_NODE" != 1 ]; then echo "skipped: no real nodes here"; exit 0; fi; \
 	[ $$status -eq 0 ] || exit $$status; \
 	echo "with $$place"; $(BIN)/pytest -m node tests/node $(AGAIN)
+
+test-clients: $(VENV)/.dev ## the tests with Kubernetes clients of several languages, which are installed once if need be
+	@place=$$($(BIN)/python -m tools.client_environments); status=$$?; \
+	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then echo "skipped: no clients here"; exit 0; fi; \
+	[ $$status -eq 0 ] || exit $$status; \
+	echo "with $$place"; PUMICE_CLIENTS="$$place" $(BIN)/pytest -m clients tests/clients $(AGAIN)
+
+test-operators: $(VENV)/.dev ## the tests with mpi-operator, which is built once if need be
+	@place=$$($(BIN)/python -m tools.operator_binaries); status=$$?; \
+	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then echo "skipped: no operator here"; exit 0; fi; \
+	[ $$status -eq 0 ] || exit $$status; \
+	echo "with $$place"; PUMICE_OPERATORS="$$place" $(BIN)/pytest -m operators tests/operators $(AGAIN)
 
 test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m "long and not kube" -s

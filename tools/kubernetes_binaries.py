@@ -102,9 +102,9 @@ def _build_etcd(work: Path) -> None:
     go(module, "build", "-trimpath", "-ldflags", "-s -w", "-o", str(work / "etcd"), "go.etcd.io/etcd/server/v3")
 
 
-def go(folder: Path, *arguments: str) -> str:
-    """The output of a go command, without cgo; it may complete ``go.mod``. ``RuntimeError`` if it fails."""
-    environment = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
+def go(folder: Path, *arguments: str, flags: str = "-mod=mod") -> str:
+    """The output of a go command, without cgo; by default it may complete ``go.mod``. ``RuntimeError`` if it fails."""
+    environment = {**os.environ, "GOFLAGS": flags, "CGO_ENABLED": "0"}
     done = subprocess.run(["go", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"go {arguments[0]} failed:\n{done.stderr[-3000:]}")

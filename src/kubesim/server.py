@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kubesim import bootstrap, controllers, kinds
 from kubesim.api.admission import AdmissionFactory
@@ -54,6 +55,8 @@ class ServerSettings:
     """Creates the hook that modifies or rejects objects before they are stored."""
     prepare: Callable[[InProcessClient], Awaitable[None]] | None = None
     """Creates further initial objects (definitions and others) before the first request is answered."""
+    more_controllers: Callable[[InProcessClient, Clock], Sequence[Coroutine[Any, Any, None]]] | None = None
+    """Controllers of the embedding program, each to be run until cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningClus
         kubelets = Kubelets(api, clock, settings.nodes)
         await kubelets.register()
         work = [*controllers.all_controllers(api, clock), kubelets.run(), compact_periodically(api)]
+        work += settings.more_controllers(api, clock) if settings.more_controllers else []
         broken = await stack.enter_async_context(run_controllers(*work))
         context = tls.context if tls else None
         port = await stack.enter_async_context(serve_http(api, sockets, token=token, tls=context))

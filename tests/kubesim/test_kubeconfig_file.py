@@ -36,6 +36,14 @@ def test_a_reader_of_yaml_finds_what_was_given(token: str, authority: bytes, tmp
     require_own_kubeconfig(path, "acme")
 
 
+def test_plain_http_is_marked_as_insecure_for_the_javascript_client(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    write_kubeconfig(path, "http://127.0.0.1:6440", name="acme")
+    (entry,) = yaml.safe_load(path.read_text())["clusters"]
+    assert entry["cluster"] == {"server": "http://127.0.0.1:6440", "insecure-skip-tls-verify": True}
+    require_own_kubeconfig(path, "acme")
+
+
 @pytest.mark.parametrize("kind", ["clusters", "users"])
 def test_kubeconfig_with_foreign_entry_is_rejected(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"

@@ -21,6 +21,11 @@ LATER = (
     "hashlib",  # OpenSSL too
     "numpy",
     "prometheus_client",
+    "kubebase.cron_schedule",  # with it time zones
+    "kubesim.controllers.apps.daemonsets",
+    "kubesim.controllers.apps.statefulsets",
+    "kubesim.controllers.endpoints",
+    "kubesim.controllers.jobs.cron_jobs",
     "kubesim.openapi",
     "kubesim.api.patch",
     "kubesim.protobuf",

@@ -18,6 +18,7 @@ import yaml
 
 from benchmarks import kubernetes
 from benchmarks.kubernetes import Endpoint
+from kubesim.controllers import lazy_start
 from kubesim.controllers.apps import deployments, replicasets
 from kubesim.controllers.nodes import node_lifecycle
 from kubesim.server import ServerSettings, running_cluster
@@ -56,6 +57,7 @@ def plain_server(token: str) -> Iterator[Endpoint]:
         mock.patch.object(deployments, "run", _nothing),
         mock.patch.object(replicasets, "run", _nothing),
         mock.patch.object(node_lifecycle, "run", _nothing),
+        mock.patch.object(lazy_start, "run_when_used", _nothing),
     ):
         settings = ServerSettings(None, Path(place) / "kubeconfig", nodes=[], token=token)
         address: Future[str] = Future()

@@ -6,7 +6,7 @@ like those of any client: defaulted, validated, committed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 import msgspec
 
@@ -108,7 +108,7 @@ class InProcessClient:
             if error.code not in GONE:
                 raise
 
-    async def follow(self, resource: str, namespace: str = "") -> AsyncIterator[Batch]:
+    async def follow(self, resource: str, namespace: str = "") -> AsyncGenerator[Batch, None]:
         """All existing objects as changes, then one empty batch, then changes as they are committed.
 
         ``resource`` may be empty, for all of them.

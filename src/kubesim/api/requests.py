@@ -66,6 +66,8 @@ def parse_target(path: str, registry: ResourceRegistry) -> Target | None:
         return None
     if name and resource.namespaced and not namespace:
         return None
+    if subresource in resource.refused_subresources:
+        raise status.not_implemented(resource.refused_subresources[subresource])
     if subresource and subresource not in resource.subresources:
         if resource.custom and subresource in {"status", "scale"}:
             raise status.not_found(resource.plural, resource.group, name)

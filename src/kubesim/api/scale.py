@@ -55,6 +55,8 @@ def scale_of(resource: Resource, found: Object) -> Object:
     there: Object = {"replicas": counted if isinstance(counted, int) else 0}
     selector = _at(found, where.selector) if where.selector else None
     if selector and isinstance(selector, dict | str):
+        if where.selects_labels:
+            selector = {"matchLabels": selector}
         there["selector"] = shown(selector) if isinstance(selector, dict) else selector
     wanted = _at(found, where.wanted)
     return {

@@ -18,7 +18,7 @@ from kubesim.api.writes import Edit
 from kubesim.clock import parse_time
 from kubesim.controllers.disruption import BUDGETS, status_after_eviction
 from kubesim.kinds.pods.binding import bind, set_condition
-from kubesim.kubelet.logs import LogOptions, pod_log
+from kubesim.kubelet.logs import LogOptions
 from kubesim.registry.registry import Object
 
 
@@ -74,24 +74,21 @@ def _mark_evicted(pod: Object, now: str) -> None:
     )
 
 
-def log(api: InProcessClient, target: Target, query: Mapping[str, str]) -> str:
-    """What a pod has printed."""
+def read_log(api: InProcessClient, target: Target, query: Mapping[str, str]) -> tuple[Object, LogOptions]:
+    """The pod whose log is asked for, and which part of it."""
     pod = api.read("pods", target.namespace, target.name)
     if pod is None:
         raise status.not_found("pods", "", target.name)
     problems = list(_log_problems(query))
     if problems:
         raise status.invalid("PodLogOptions", "", target.name, problems)
-    return pod_log(
-        pod,
-        LogOptions(
-            container=query.get("container", ""),
-            previous=parse_bool(query, "previous"),
-            timestamps=parse_bool(query, "timestamps"),
-            tail_lines=parse_int(query, "tailLines"),
-            since=_since(query),
-            limit_bytes=parse_int(query, "limitBytes"),
-        ),
+    return pod, LogOptions(
+        container=query.get("container", ""),
+        previous=parse_bool(query, "previous"),
+        timestamps=parse_bool(query, "timestamps"),
+        tail_lines=parse_int(query, "tailLines"),
+        since=_since(query),
+        limit_bytes=parse_int(query, "limitBytes"),
     )
 
 

@@ -2,7 +2,8 @@
 
 Each controller follows the resources it depends on and adds keys to a ``WorkQueue``. Reconciling a key means reading
 the newest state, deciding, and writing; a change in between adds the key again. Decisions are functions of objects and
-the time, without I/O, and can be read and tested alone.
+the time, without I/O, and can be read and tested alone. Controllers of kinds that few clusters use start with the
+first object of their kind (``lazy_start``).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ def all_controllers(api: InProcessClient, clock: Clock) -> list[Coroutine[Any, A
     from kubesim.controllers.apps import deployments, replicasets
     from kubesim.controllers.gc import garbage_collector
     from kubesim.controllers.jobs import job_controller
+    from kubesim.controllers.lazy_start import LAZY_CONTROLLERS, run_when_used
     from kubesim.controllers.nodes import node_lifecycle
 
     return [
@@ -36,4 +38,5 @@ def all_controllers(api: InProcessClient, clock: Clock) -> list[Coroutine[Any, A
         garbage_collector.run(api),
         quotas.run(api),
         replicasets.run(api, clock),
+        *(run_when_used(api, clock, resource) for resource in LAZY_CONTROLLERS),
     ]

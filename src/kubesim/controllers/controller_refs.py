@@ -15,19 +15,33 @@ from kubesim.registry.registry import Object
 from kubesim.storage import Change
 
 Edit = Callable[[Object], None]
+SelectorOf = Callable[[Object], Object]
+"""The label selector of an owner."""
+
+
+def spec_selector(owner: Object) -> Object:
+    """The selector of nearly all kinds."""
+    return owner["spec"].get("selector") or {}
 
 
 class ControllerRefs:
     """The children of the owners of one kind; ``wake`` is called with the key of each owner to reconcile."""
 
     def __init__(
-        self, api: InProcessClient, children: str, api_version: str, kind: str, wake: Callable[[str], None]
+        self,
+        api: InProcessClient,
+        children: str,
+        api_version: str,
+        kind: str,
+        wake: Callable[[str], None],
+        selector_of: SelectorOf = spec_selector,
     ) -> None:
         self._api = api
         self._children = children
         self._kind = (api_version, kind)
         self._kind_in_json = f'"{kind}"'.encode()
         self._enqueue = wake
+        self._selector_of = selector_of
         self._children_by_owner: dict[str, set[str]] = {}  # uid of an owner: keys of its children
         self._selectors: dict[str, dict[str, tuple[str, Object]]] = {}  # namespace, name: uid and selector
 
@@ -41,7 +55,7 @@ class ControllerRefs:
             known.pop(about["name"], None)
         else:
             is_new = about["name"] not in known
-            known[about["name"]] = (about["uid"], owner["spec"].get("selector") or {})
+            known[about["name"]] = (about["uid"], self._selector_of(owner))
             if is_new and claims_existing:
                 self._offer_existing(about["namespace"])
         self._enqueue(f"{about['namespace']}/{about['name']}/{about['uid']}")
@@ -98,7 +112,7 @@ class ControllerRefs:
 
     async def claim_children(self, owner: Object, *, adopt: Edit, release: Edit, adopts: bool = True) -> list[Object]:
         """The children of an owner, after adopting those that match and releasing those that no longer do."""
-        uid, selector = owner["metadata"]["uid"], owner["spec"].get("selector") or {}
+        uid, selector = owner["metadata"]["uid"], self._selector_of(owner)
         children = []
         for child in self.children_of(uid):
             holder = controller_of(child)

@@ -10,12 +10,14 @@ import asyncio
 import dataclasses
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from kubesim.api import requests, scale, status, subresources
 from kubesim.api.client import InProcessClient
-from kubesim.api.get_list import ListResult
+from kubesim.api.get_list import ListResult, ObjectReader
 from kubesim.api.request_context import ADMIN, RequestContext
 from kubesim.api.requests import Target, WriteOptions
 from kubesim.api.watch import Watch
@@ -25,9 +27,13 @@ from kubesim.http import content_negotiation
 from kubesim.http.auth import is_loopback
 from kubesim.http.connection import Request, Response
 from kubesim.http.content_negotiation import ResponseFormat, negotiate_format
+from kubesim.kubelet.logs import pod_log
 from kubesim.registry.registry import Object
 from kubesim.registry.version_endpoints import VersionEndpoints
 from kubesim.storage import Record, StorageFailed
+
+if TYPE_CHECKING:
+    from kubesim.api.usage_metrics import UsageReader
 
 WATCH_SECONDS = (1800.0, 3600.0)  # without a timeout of its own a watch ends somewhere in here, as on a real server
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
@@ -112,11 +118,11 @@ class RequestHandler:
 
     async def _get(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         if target.subresource == "log":
-            return Response(subresources.log(self._api, target, query).encode(), content_type="text/plain")
+            return self._log(target, query)
         if target.subresource not in {"", "status", "scale"}:
             raise status.method_not_allowed()
         form = _form(request)
-        record = self._api.reads.get(target, requests.parse_resource_version(query.get("resourceVersion", "")))
+        record = self._reader(target).get(target, requests.parse_resource_version(query.get("resourceVersion", "")))
         if target.subresource == "scale":
             scale.require_number(target.resource, record)
         return _one(target, record, form, query)
@@ -124,8 +130,24 @@ class RequestHandler:
     async def _list(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request, listing=True)
         chosen = requests.parse_selection(target.resource, query)
-        listing = self._api.reads.list(target, chosen, requests.parse_read_options(target, query, watch=False))
+        listing = self._reader(target).list(target, chosen, requests.parse_read_options(target, query, watch=False))
         return _many(target, listing, form, query)
+
+    def _reader(self, target: Target) -> ObjectReader | UsageReader:
+        if not target.resource.derived_from:
+            return self._api.reads
+        from kubesim.api.usage_metrics import UsageReader
+
+        return UsageReader(self._api, time.time())
+
+    def _log(self, target: Target, query: Query) -> Response:
+        pod, options = subresources.read_log(self._api, target, query)
+        text = pod_log(pod, options)  # errors must come before the response starts
+        if not requests.parse_bool(query, "follow"):
+            return Response(text.encode(), content_type="text/plain")
+        from kubesim.kubelet.log_follower import follow_log
+
+        return Response(content_type="text/plain", stream=follow_log(self._api, pod, options))
 
     async def _watch(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)

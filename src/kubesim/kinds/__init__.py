@@ -15,14 +15,21 @@ from kubesim.kinds.access_reviews import reviews
 from kubesim.kinds.apps import deployments, replica_sets
 from kubesim.kinds.config_maps import config_maps, secrets
 from kubesim.kinds.crds import custom_resource_definitions
+from kubesim.kinds.cron_jobs import cron_jobs
+from kubesim.kinds.daemon_sets import daemon_sets
+from kubesim.kinds.endpoints import endpoint_slices, endpoints
 from kubesim.kinds.events import events
 from kubesim.kinds.jobs import jobs
 from kubesim.kinds.leases import leases
 from kubesim.kinds.namespaces import namespaces
 from kubesim.kinds.pod_disruption_budgets import pod_disruption_budgets
 from kubesim.kinds.priority_classes import priority_classes
+from kubesim.kinds.replication_controllers import replication_controllers
 from kubesim.kinds.resource_quotas import resource_quotas
 from kubesim.kinds.service_accounts import service_accounts
+from kubesim.kinds.services import services
+from kubesim.kinds.stateful_sets import controller_revisions, stateful_sets
+from kubesim.kinds.usage_metrics import usage_metrics
 from kubesim.registry.registry import Resource
 
 
@@ -34,13 +41,22 @@ def resources() -> Iterator[Resource]:
     yield config_maps()
     yield secrets()
     yield service_accounts()
+    yield services()
+    yield endpoints()
+    yield replication_controllers()
     yield events()
     yield resource_quotas()
     yield deployments()
     yield replica_sets()
+    yield stateful_sets()
+    yield daemon_sets()
+    yield controller_revisions()
     yield jobs()
+    yield cron_jobs()
     yield pod_disruption_budgets()
     yield priority_classes()
     yield leases()
+    yield endpoint_slices()
     yield custom_resource_definitions()
     yield from reviews()
+    yield from usage_metrics()

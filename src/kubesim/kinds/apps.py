@@ -26,8 +26,18 @@ PROGRESS_SECONDS: Final = 600
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _FIGURE: Final = re.compile(r"([0-9]{1,18}(?=%)|[+-]?[0-9]{1,18}(?!%))%?")
 
+WORKLOAD_CONDITION: Final = """
+WorkloadCondition
+  lastTransitionTime time
+  message text
+  reason text
+  status! text
+  type! text
+"""
+"""The condition of all workloads but Deployments."""
 SHAPES: Final = (
     POD_SHAPES
+    + WORKLOAD_CONDITION
     + """
 Deployment
   spec! DeploymentSpec
@@ -74,26 +84,24 @@ ReplicaSetSpec
   template! PodTemplateSpec
 ReplicaSetStatus
   availableReplicas int32
-  conditions [ReplicaSetCondition] by type
+  conditions [WorkloadCondition] by type
   fullyLabeledReplicas int32
   observedGeneration int64
   readyReplicas int32
   replicas! int32
   terminatingReplicas int32
-ReplicaSetCondition
-  lastTransitionTime time
-  message text
-  reason text
-  status! text
-  type! text
 """
 )
 
 
 class WorkloadStrategy(Strategy):
-    """The common strategy of both: a template, an immutable selector, and replicas."""
+    """The common strategy of workloads: a template, an immutable selector, and replicas."""
 
     has_generation = True
+    kind = "deployment"
+    """The kind in messages about its selector."""
+    template_owner = "ReplicaSet"
+    """The kind in messages about its template: a Deployment hands its template on."""
 
     def on_create(self, new: Object, context: Context) -> None:
         """Nothing runs yet."""
@@ -126,18 +134,18 @@ class WorkloadStrategy(Strategy):
         selector, template = spec.get("selector"), spec["template"]
         if selector is None:
             yield required("spec.selector")
-            yield _mismatch(template)
+            yield template_mismatch(template)
         else:
             wrong = list(check_selector(selector, "spec.selector"))
             yield from wrong
             if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-                yield invalid("spec.selector", selector, "empty selector is invalid for deployment")
+                yield invalid("spec.selector", selector, f"empty selector is invalid for {self.kind}")
             elif wrong:
                 yield invalid("spec.selector", selector, "invalid label selector")
                 return
             elif not matches(selector, _labels(template)):
-                yield _mismatch(template)
-        yield from _check_template(template)
+                yield template_mismatch(template)
+        yield from check_endless_template(template, self.template_owner)
 
     def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """Which pods are its own is decided when it is created."""
@@ -163,18 +171,20 @@ def _labels(template: Object) -> dict[str, str]:
     return template.get("metadata", {}).get("labels") or {}
 
 
-def _mismatch(template: Object) -> FieldProblem:
+def template_mismatch(template: Object) -> FieldProblem:
+    """The problem of a template whose pods its owner would not find."""
     words = "`selector` does not match template `labels`"
     return invalid("spec.template.metadata.labels", _labels(template) or None, words)
 
 
-def _check_template(template: Object) -> Iterator[FieldProblem]:
+def check_endless_template(template: Object, owner: str) -> Iterator[FieldProblem]:
+    """The problems of a template whose pods run until they are deleted; ``owner`` is the kind in messages."""
     yield from check_template(template, "spec.template")
     pod = template["spec"]
     if pod["restartPolicy"] != "Always":
         yield unsupported("spec.template.spec.restartPolicy", pod["restartPolicy"], ["Always"])
     if "activeDeadlineSeconds" in pod:
-        words = "activeDeadlineSeconds in ReplicaSet is not Supported"
+        words = f"activeDeadlineSeconds in {owner} is not Supported"
         yield forbidden("spec.template.spec.activeDeadlineSeconds", words)
 
 
@@ -301,11 +311,13 @@ WIDE: Final = (
 )
 
 
-def _count(name: str, where: str, field: str, description: str, kind: str = "integer") -> TableColumn:
+def count_column(name: str, where: str, field: str, description: str, kind: str = "integer") -> TableColumn:
+    """A column with a number from the spec or the status; 0 if it is missing."""
     return TableColumn(name, lambda found: found[where].get(field, 0), kind, description=description)
 
 
-def _ready(found: Object) -> str:
+def ready_count(found: Object) -> str:
+    """Ready and desired pods."""
     return f"{found['status'].get('readyReplicas', 0)}/{found['spec'].get('replicas', 0)}"
 
 
@@ -321,9 +333,11 @@ def deployments() -> Resource:
         strategy=DeploymentStrategy(),
         columns=(
             NAME,
-            TableColumn("Ready", _ready, description="Ready and desired pods."),
-            _count("Up-to-date", "status", "updatedReplicas", "Pods of the newest template.", "string"),
-            _count("Available", "status", "availableReplicas", "Pods that have been ready for long enough.", "string"),
+            TableColumn("Ready", ready_count, description="Ready and desired pods."),
+            count_column("Up-to-date", "status", "updatedReplicas", "Pods of the newest template.", "string"),
+            count_column(
+                "Available", "status", "availableReplicas", "Pods that have been ready for long enough.", "string"
+            ),
             AGE,
             *WIDE,
         ),
@@ -347,9 +361,9 @@ def replica_sets() -> Resource:
         strategy=ReplicaSetStrategy(),
         columns=(
             NAME,
-            _count("Desired", "spec", "replicas", "Pods that are wanted."),
-            _count("Current", "status", "replicas", "Pods that are there."),
-            _count("Ready", "status", "readyReplicas", "Pods that are ready."),
+            count_column("Desired", "spec", "replicas", "Pods that are wanted."),
+            count_column("Current", "status", "replicas", "Pods that are there."),
+            count_column("Ready", "status", "readyReplicas", "Pods that are ready."),
             AGE,
             *WIDE,
         ),

@@ -37,6 +37,20 @@ def pod_log(pod: Object, excerpt: LogOptions | None = None) -> str:
     return text if excerpt.limit_bytes is None else text.encode()[: excerpt.limit_bytes].decode(errors="ignore")
 
 
+def container_entry(pod: Object, container: str) -> Object | None:
+    """The status of a container, or of the only one if none is named; None if there is no status yet."""
+    container = _chosen(pod, container)
+    found = pod.get("status") or {}
+    entries = [*(found.get("initContainerStatuses") or ()), *(found.get("containerStatuses") or ())]
+    return next((entry for entry in entries if entry["name"] == container), None)
+
+
+def run_of(entry: Object) -> Object:
+    """When the present run of a container started and ended; empty while it waits."""
+    state = entry.get("state") or {}
+    return state.get("running") or state.get("terminated") or {}
+
+
 def _chosen(pod: Object, container: str) -> str:
     """The requested container; without a name, the only one."""
     name, spec = pod["metadata"]["name"], pod["spec"]
@@ -56,9 +70,7 @@ def _chosen(pod: Object, container: str) -> str:
 
 def _lines(pod: Object, container: str, *, previous: bool) -> Iterator[tuple[str, str]]:
     """Moment and text of each line."""
-    name, found = pod["metadata"]["name"], pod.get("status") or {}
-    entries = [*(found.get("initContainerStatuses") or ()), *(found.get("containerStatuses") or ())]
-    entry = next((entry for entry in entries if entry["name"] == container), None)
+    name, entry = pod["metadata"]["name"], container_entry(pod, container)
     if entry is None:
         raise status.bad_request(f'container "{container}" in pod "{name}" is not available')
     state, last = entry.get("state") or {}, entry.get("lastState") or {}

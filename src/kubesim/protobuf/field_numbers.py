@@ -239,6 +239,8 @@ ContainerStateTerminated
 ContainerStateWaiting
   reason=1 message=2
 
+WorkloadCondition
+  type=1 status=2 lastTransitionTime=3 reason=4 message=5
 Deployment
   spec=2 status=3
 DeploymentSpec
@@ -260,8 +262,6 @@ ReplicaSetSpec
 ReplicaSetStatus
   replicas=1 fullyLabeledReplicas=2 observedGeneration=3 readyReplicas=4 availableReplicas=5 conditions=6
   terminatingReplicas=7*
-ReplicaSetCondition
-  type=1 status=2 lastTransitionTime=3 reason=4 message=5
 
 Job
   spec=2 status=3
@@ -393,4 +393,95 @@ SelfSubjectStatus
   userInfo=1
 UserInfo
   username=1 uid=2 groups=3 extra=4
+
+Service
+  spec=2 status=3
+ServiceSpec
+  ports=1 selector=2 clusterIP=3 type=4 externalIPs=5 sessionAffinity=7 loadBalancerIP=8 loadBalancerSourceRanges=9
+  externalName=10 externalTrafficPolicy=11 healthCheckNodePort=12 publishNotReadyAddresses=13 sessionAffinityConfig=14
+  ipFamilyPolicy=17* clusterIPs=18 ipFamilies=19 allocateLoadBalancerNodePorts=20* loadBalancerClass=21*
+  internalTrafficPolicy=22* trafficDistribution=23*
+ServicePort
+  name=1 protocol=2 port=3 targetPort=4 nodePort=5 appProtocol=6*
+SessionAffinityConfig
+  clientIP=1
+ClientIPConfig
+  timeoutSeconds=1*
+ServiceStatus
+  loadBalancer=1 conditions=2
+LoadBalancerStatus
+  ingress=1
+LoadBalancerIngress
+  ip=1 hostname=2 ipMode=3* ports=4
+LoadBalancerPort
+  port=1 protocol=2 error=3*
+
+Endpoints
+  subsets=2
+EndpointSubset
+  addresses=1 notReadyAddresses=2 ports=3
+EndpointAddress
+  ip=1 targetRef=2 hostname=3 nodeName=4*
+SubsetPort
+  name=1 port=2 protocol=3 appProtocol=4*
+EndpointSlice
+  endpoints=2 ports=3 addressType=4
+Endpoint
+  addresses=1 conditions=2 hostname=3* targetRef=4 deprecatedTopology=5 nodeName=6* zone=7* hints=8
+EndpointConditions
+  ready=1* serving=2* terminating=3*
+EndpointHints
+  forZones=1 forNodes=2
+NodeHint
+  name=1
+ZoneHint
+  name=1
+SlicePort
+  name=1* protocol=2* port=3* appProtocol=4*
+
+ReplicationController
+  spec=2 status=3
+ReplicationControllerSpec
+  replicas=1* selector=2 template=3 minReadySeconds=4
+ReplicationControllerStatus
+  replicas=1 fullyLabeledReplicas=2 observedGeneration=3 readyReplicas=4 availableReplicas=5 conditions=6
+
+StatefulSet
+  spec=2 status=3
+StatefulSetSpec
+  replicas=1* selector=2 template=3 volumeClaimTemplates=4 serviceName=5* podManagementPolicy=6 updateStrategy=7
+  revisionHistoryLimit=8* minReadySeconds=9 persistentVolumeClaimRetentionPolicy=10 ordinals=11
+Ordinals
+  start=1
+ClaimRetention
+  whenDeleted=1 whenScaled=2
+StatefulSetUpdate
+  type=1 rollingUpdate=2
+PartitionedUpdate
+  partition=1* maxUnavailable=2
+StatefulSetStatus
+  observedGeneration=1 replicas=2 readyReplicas=3 currentReplicas=4 updatedReplicas=5 currentRevision=6
+  updateRevision=7 collisionCount=9* conditions=10 availableReplicas=11
+ControllerRevision
+  data=2 revision=3
+
+DaemonSet
+  spec=2 status=3
+DaemonSetSpec
+  selector=1 template=2 updateStrategy=3 minReadySeconds=4 revisionHistoryLimit=6*
+DaemonSetUpdate
+  type=1 rollingUpdate=2
+DaemonSetStatus
+  currentNumberScheduled=1 numberMisscheduled=2 desiredNumberScheduled=3 numberReady=4 observedGeneration=5
+  updatedNumberScheduled=6 numberAvailable=7 numberUnavailable=8 collisionCount=9* conditions=10
+
+CronJob
+  spec=2 status=3
+CronJobSpec
+  schedule=1 startingDeadlineSeconds=2* concurrencyPolicy=3 suspend=4* jobTemplate=5 successfulJobsHistoryLimit=6*
+  failedJobsHistoryLimit=7* timeZone=8*
+JobTemplateSpec
+  metadata=1 spec=2
+CronJobStatus
+  active=1 lastScheduleTime=4 lastSuccessfulTime=5
 """

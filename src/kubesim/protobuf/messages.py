@@ -17,6 +17,9 @@ from kubesim.kinds import podspec, schema_dsl
 from kubesim.kinds.access_reviews import SHAPES as REVIEWS
 from kubesim.kinds.apps import SHAPES as WORKLOADS
 from kubesim.kinds.config_maps import SHAPES as CONFIGS
+from kubesim.kinds.cron_jobs import SHAPES as CRON_JOBS
+from kubesim.kinds.daemon_sets import SHAPES as DAEMON_SETS
+from kubesim.kinds.endpoints import SHAPES as ENDPOINTS
 from kubesim.kinds.events import SHAPES as EVENTS
 from kubesim.kinds.jobs import SHAPES as JOBS
 from kubesim.kinds.leases import SHAPES as LEASES
@@ -25,23 +28,35 @@ from kubesim.kinds.nodes import SHAPES as NODES
 from kubesim.kinds.pod_disruption_budgets import SHAPES as BUDGETS
 from kubesim.kinds.pods.schema import SHAPES as PODS
 from kubesim.kinds.priority_classes import SHAPES as PRIORITIES
+from kubesim.kinds.replication_controllers import SHAPES as REPLICATION
 from kubesim.kinds.resource_quotas import SHAPES as QUOTAS
 from kubesim.kinds.service_accounts import SHAPES as ACCOUNTS
+from kubesim.kinds.services import SHAPES as SERVICES
+from kubesim.kinds.stateful_sets import SHAPES as STATEFUL_SETS
 from kubesim.openapi.components import SHAPES as SHARED
 from kubesim.protobuf.field_numbers import NUMBERS
 
 SHAPES: Final = (
     *(SHARED, podspec.SHAPES, PODS, WORKLOADS, JOBS, NODES, NAMESPACES, QUOTAS, PRIORITIES),
     *(EVENTS, CONFIGS, ACCOUNTS, LEASES, BUDGETS, REVIEWS),
+    *(SERVICES, ENDPOINTS, REPLICATION, STATEFUL_SETS, DAEMON_SETS, CRON_JOBS),
 )
-CORE: Final = ("Binding", "ConfigMap", "Event", "Namespace", "Node", "Pod", "ResourceQuota", "Secret", "ServiceAccount")
+CORE: Final = (
+    *("Binding", "ConfigMap", "Endpoints", "Event", "Namespace", "Node", "Pod", "ReplicationController"),
+    *("ResourceQuota", "Secret", "Service", "ServiceAccount"),
+)
 KINDS: Final = frozenset(
     {
         *(("v1", kind) for kind in CORE),
         ("apps/v1", "Deployment"),
         ("apps/v1", "ReplicaSet"),
+        ("apps/v1", "StatefulSet"),
+        ("apps/v1", "DaemonSet"),
+        ("apps/v1", "ControllerRevision"),
         ("autoscaling/v1", "Scale"),
         ("batch/v1", "Job"),
+        ("batch/v1", "CronJob"),
+        ("discovery.k8s.io/v1", "EndpointSlice"),
         ("policy/v1", "Eviction"),
         ("policy/v1", "PodDisruptionBudget"),
         ("scheduling.k8s.io/v1", "PriorityClass"),

@@ -119,6 +119,8 @@ class ScalePaths:
     wanted: Path = ("spec", "replicas")
     there: Path = ("status", "replicas")
     selector: Path | None = None
+    selects_labels: bool = False
+    """Whether the selector is a map of labels, as ReplicationControllers have it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,6 +146,10 @@ class Resource:
     scale: ScalePaths | None = None
     deprecation: str = ""
     """The warning for clients that use this version."""
+    refused_subresources: Mapping[str, str] = field(default_factory=dict)
+    """Subresources of kube-apiserver that cannot work here, with what the client is told."""
+    derived_from: str = ""
+    """The stored resource from which its objects are computed; they are not stored themselves."""
     custom: bool = False
     """Whether a CustomResourceDefinition brought it. Only built-in kinds take strategic merge patches."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from dataclasses import replace
+from typing import Any
 
 from kubesim.api.client import InProcessClient
+from kubesim.clock import Clock
 from kubesim.server import ServerSettings
 from kubesim.storage import Store
 from pumice.admission import QUEUE_FINALIZER
@@ -13,6 +16,8 @@ from pumice.admission.request import DEEPEST
 from pumice.embedded import bootstrap
 from pumice.embedded.admission_hook import EmbeddedAdmission
 from pumice.embedded.identity import PUMICE
+from pumice.embedded.unserved_pods import KUBE_SCHEDULER, UnservedPods
+from pumice.kube.decode.convert import SCHEDULERS
 
 
 def with_pumice(
@@ -22,15 +27,18 @@ def with_pumice(
     max_queue_depth: int = DEEPEST,
     scheduler: bool = False,
     controllers: bool = False,
+    default_scheduler: bool = False,
 ) -> ServerSettings:
     """Add the CRDs, the first queues and the admission rules of Pumice to the settings of a server.
 
     Without ``admission``, queues, jobs and podgroups are validated by their CRDs only. ``max_queue_depth`` limits the
-    depth of the queue tree below root. ``scheduler``: the scheduler of Pumice will run here, and no other.
-    ``controllers``: the controllers of Pumice will run here, so a deleted queue waits for them by a finalizer.
+    depth of the queue tree below root. ``scheduler``: the scheduler of Pumice will run here, and no other; pods for
+    others get an event. ``default_scheduler``: it also places pods that name no scheduler. ``controllers``: the
+    controllers of Pumice will run here, so a deleted queue waits for them by a finalizer.
     """
     finalizer = QUEUE_FINALIZER if controllers else ""
-    rules = Rules(max_queue_depth=max_queue_depth, queue_finalizer=finalizer, alone=scheduler)
+    schedulers = served_schedulers(default_scheduler=default_scheduler)
+    rules = Rules(max_queue_depth=max_queue_depth, queue_finalizer=finalizer, alone=scheduler, schedulers=schedulers)
 
     def hook(store: Store) -> EmbeddedAdmission:
         return EmbeddedAdmission(store, rules)
@@ -39,4 +47,14 @@ def with_pumice(
         await bootstrap.create_first_objects(api)
         await bootstrap.set_queue_finalizers(api, finalizer)
 
-    return replace(settings, identity=PUMICE, admission=hook if admission else None, prepare=prepare)
+    def beside(api: InProcessClient, clock: Clock) -> list[Coroutine[Any, Any, None]]:
+        return [UnservedPods(api, clock, schedulers).run()] if scheduler else []
+
+    return replace(
+        settings, identity=PUMICE, admission=hook if admission else None, prepare=prepare, more_controllers=beside
+    )
+
+
+def served_schedulers(*, default_scheduler: bool) -> frozenset[str]:
+    """The values of ``schedulerName`` whose pods the scheduler of Pumice places in its own cluster."""
+    return SCHEDULERS | {KUBE_SCHEDULER} if default_scheduler else SCHEDULERS

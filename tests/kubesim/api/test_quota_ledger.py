@@ -69,7 +69,7 @@ def test_quota_resource_names_and_what_they_count():
     assert counted_in("count/jobs.batch") == "jobs.batch"
     assert counted_in("configmaps") == "configmaps"
     assert counted_in("requests.nvidia.com/gpu") == "pods"
-    for name in ("volcano.sh/namespace.weight", "services", "requests.storage", "count/events"):
+    for name in ("volcano.sh/namespace.weight", "services.nodeports", "requests.storage", "count/events"):
         assert counted_in(name) == ""
 
 
@@ -285,7 +285,7 @@ def ask(api, write):
         case ("requote", name, number):
 
             def edit(found):
-                found["spec"]["hard"]["services"] = str(number)
+                found["spec"]["hard"]["services.nodeports"] = str(number)
 
             return api.modify("resourcequotas", "default", name, edit)
 

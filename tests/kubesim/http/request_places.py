@@ -143,6 +143,41 @@ PLACES = (
     ),
     Place("replicasets", "apps", "v1", "replicasets", "ReplicaSet", {"spec": WORKLOAD}, parts=("status", "scale")),
     Place(
+        "statefulsets", "apps", "v1", "statefulsets", "StatefulSet",
+        {"spec": {**WORKLOAD, "serviceName": "it", "updateStrategy": {"rollingUpdate": {"partition": 1}}}},
+        parts=("status", "scale"),
+    ),
+    Place(
+        "daemonsets", "apps", "v1", "daemonsets", "DaemonSet",
+        {"spec": {key: value for key, value in WORKLOAD.items() if key != "replicas"}}, parts=("status",),
+    ),
+    Place(
+        "replicationcontrollers", "", "v1", "replicationcontrollers", "ReplicationController",
+        {"spec": {**WORKLOAD, "selector": {"app": "workload"}}}, parts=("status", "scale"),
+    ),
+    Place(
+        "controllerrevisions", "apps", "v1", "controllerrevisions", "ControllerRevision",
+        {"revision": 1, "data": {"spec": {"a": 1}}},
+    ),
+    Place(
+        "cronjobs", "batch", "v1", "cronjobs", "CronJob",
+        {"spec": {"schedule": "0 3 * * *", "suspend": True, "jobTemplate": {"spec": {"template": {"spec": POD_SPEC}}}}},
+        parts=("status",),
+    ),
+    Place(
+        "endpoints", "", "v1", "endpoints", "Endpoints",
+        {"subsets": [{"addresses": [{"ip": "10.9.0.1"}], "ports": [{"port": 80}]}]},
+    ),
+    Place(
+        "services", "", "v1", "services", "Service",
+        {"spec": {"clusterIP": "None", "selector": {"app": "it"}, "ports": [{"port": 80, "targetPort": "http"}]}},
+        parts=("status",),
+    ),
+    Place(
+        "endpointslices", "discovery.k8s.io", "v1", "endpointslices", "EndpointSlice",
+        {"addressType": "IPv4", "endpoints": [{"addresses": ["10.9.0.1"]}], "ports": [{"port": 80}]},
+    ),
+    Place(
         "jobs", "batch", "v1", "jobs", "Job",
         {"spec": {"completions": 2, "parallelism": 1, "backoffLimit": 3, "template": {"spec": POD_SPEC}}},
         parts=("status",),

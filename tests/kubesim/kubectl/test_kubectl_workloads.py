@@ -184,13 +184,21 @@ def test_refusals_are_in_words(kubectl: Namespace) -> None:
     assert status == 1 and "field is immutable" in said
 
 
-def test_kubectl_autoscale_and_expose_fail_with_unserved_resource(kubectl: Namespace, clusters: Clusters) -> None:
+def test_kubectl_autoscale_fails_with_unserved_resource(kubectl: Namespace, clusters: Clusters) -> None:
     embedded_only(clusters, "a real API server serves it")
     kubectl("create", "deployment", "web", "--image=web:1")
     status, said = kubectl.tried("autoscale", "deployment", "web", "--max=5")
     assert status == 1 and "the server could not find the requested resource" in said
-    status, said = kubectl.tried("expose", "deployment", "web", "--port=80")
-    assert status == 1
+
+
+def test_kubectl_expose_makes_a_service(kubectl: Namespace) -> None:
+    kubectl("create", "deployment", "exposed", "--image=web:1")
+    assert kubectl("expose", "deployment", "exposed", "--port=80") == "service/exposed exposed\n"
+    spec = kubectl.object("service", "exposed")["spec"]
+    assert (spec["selector"], spec["ports"]) == (
+        {"app": "exposed"},
+        [{"port": 80, "protocol": "TCP", "targetPort": 80}],
+    )
 
 
 def test_explain_workloads(kubectl: Namespace) -> None:

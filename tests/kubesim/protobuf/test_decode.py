@@ -140,7 +140,7 @@ def test_unknown_fields_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("api_version", "kind"), [("v1", "Service"), ("v2", "Pod"), ("apps/v1", "StatefulSet"), ("", "")]
+    ("api_version", "kind"), [("v1", "LimitRange"), ("v2", "Pod"), ("apps/v2", "StatefulSet"), ("", "")]
 )
 def test_other_kinds_are_an_unknown_format(api_version: str, kind: str) -> None:
     with pytest.raises(ApiError) as refused:

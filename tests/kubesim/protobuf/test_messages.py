@@ -55,7 +55,8 @@ def test_shapes_of_one_name_are_the_same_wherever_they_are_written() -> None:
 
 
 def test_every_kind_that_is_served_can_be_read_but_definitions() -> None:
-    served = {(resource.api_version, resource.kind) for resource in kinds.resources()}
+    written = (resource for resource in kinds.resources() if "create" in resource.verbs)
+    served = {(resource.api_version, resource.kind) for resource in written}
     served.remove(("apiextensions.k8s.io/v1", "CustomResourceDefinition"))
     assert served | {("v1", "Binding"), ("policy/v1", "Eviction"), ("autoscaling/v1", "Scale")} == KINDS
 

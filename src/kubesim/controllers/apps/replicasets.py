@@ -1,10 +1,16 @@
-"""The ReplicaSet controller: creates and deletes pods until there are as many as desired."""
+"""The ReplicaSet controller: creates and deletes pods until there are as many as desired.
+
+ReplicationControllers are reconciled by the same code (``replication_controllers``): they are ReplicaSets of another
+name, with a simpler selector.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from kubebase.label_selector import matches
 from kubebase.work_queue import WorkQueue
@@ -14,10 +20,12 @@ from kubesim.clock import Clock, parse_time, stamp
 from kubesim.controllers.conditions import find_condition, set_condition
 from kubesim.controllers.controller_refs import (
     ControllerRefs,
+    SelectorOf,
     add_controller_ref,
     is_being_deleted,
     new_controller_ref,
     remove_controller_ref,
+    spec_selector,
 )
 from kubesim.controllers.events import EventRecorder
 from kubesim.controllers.jobs.job_pods import is_active, is_ready, phase
@@ -31,6 +39,23 @@ PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 COST = "controller.kubernetes.io/pod-deletion-cost"
 LONGEST_COST = 10  # digits of an int32
 FAILURE = "ReplicaFailure"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicatedKind:
+    """A kind whose objects want a number of equal pods."""
+
+    resource: str
+    api_version: str
+    kind: str
+    component: str
+    """The source of its events."""
+    selector_of: SelectorOf = spec_selector
+    counts_terminating: bool = True
+    """Whether its status counts the pods that are being deleted."""
+
+
+REPLICA_SET: Final = ReplicatedKind(REPLICA_SETS, "apps/v1", "ReplicaSet", "replicaset-controller")
 
 
 def seconds_until_available(pod: Object, least: int, clock: Clock) -> float | None:
@@ -99,18 +124,21 @@ def status_of(
 
 
 class ReplicaSetController:
-    """Reconciles ReplicaSets."""
+    """Reconciles the objects of a replicated kind."""
 
-    def __init__(self, api: InProcessClient, clock: Clock) -> None:
+    def __init__(self, api: InProcessClient, clock: Clock, replicated: ReplicatedKind = REPLICA_SET) -> None:
         self._api = api
         self._clock = clock
-        self._events = EventRecorder(api, "replicaset-controller", clock)
+        self._replicated = replicated
+        self._events = EventRecorder(api, replicated.component, clock)
         self.work_queue = WorkQueue(self._reconcile, workers=WORKERS, retries=RETRY_POLICY)
-        self.pods = ControllerRefs(api, "pods", "apps/v1", "ReplicaSet", self.work_queue.add)
+        self.pods = ControllerRefs(
+            api, "pods", replicated.api_version, replicated.kind, self.work_queue.add, replicated.selector_of
+        )
 
     async def _reconcile(self, key: str) -> float | None:
         namespace, name, uid = key.split("/")
-        owner = self._api.read(REPLICA_SETS, namespace, name)
+        owner = self._api.read(self._replicated.resource, namespace, name)
         if owner is None or owner["metadata"]["uid"] != uid:
             return None
         pods = await self.pods.claim_children(
@@ -124,12 +152,14 @@ class ReplicaSetController:
         leaving = sum(is_being_deleted(pod) and phase(pod) not in {"Succeeded", "Failed"} for pod in pods)
         failure = (reason, refused.message) if refused else None
         status, again = status_of(owner, active, self._clock, failure, leaving)
+        if not self._replicated.counts_terminating:
+            del status["terminatingReplicas"]
 
         def edit(found: Object) -> None:
             found["status"] = status
 
         if status != owner.get("status"):
-            await self._api.modify(REPLICA_SETS, namespace, name, edit, subresource="status", uid=uid)
+            await self._api.modify(self._replicated.resource, namespace, name, edit, subresource="status", uid=uid)
         if refused:
             raise refused  # the work queue retries with back-off
         return None if again is None else self._clock.real(again)
@@ -174,12 +204,12 @@ def _first_api_error(results: Sequence[object]) -> ApiError | None:
     return next((result for result in results if isinstance(result, ApiError)), None)
 
 
-async def run(api: InProcessClient, clock: Clock) -> None:
-    """Run the ReplicaSet controller until cancelled."""
-    sets = ReplicaSetController(api, clock)
+async def run(api: InProcessClient, clock: Clock, replicated: ReplicatedKind = REPLICA_SET) -> None:
+    """Run the controller of a replicated kind until cancelled."""
+    sets = ReplicaSetController(api, clock, replicated)
 
     async def follow_sets() -> None:
-        async for batch in api.follow(REPLICA_SETS):
+        async for batch in api.follow(replicated.resource):
             for change in batch:
                 sets.pods.on_owner_change(change.object, deleted=change.deleted)
 
@@ -187,6 +217,6 @@ async def run(api: InProcessClient, clock: Clock) -> None:
         async for batch in api.follow("pods"):
             for change in batch:
                 sets.pods.on_child_change(change)
-            if not batch:  # ReplicaSets are reconciled once all pods are known
+            if not batch:  # owners are reconciled once all pods are known
                 tasks.create_task(follow_sets())
                 tasks.create_task(sets.work_queue.run())

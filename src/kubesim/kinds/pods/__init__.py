@@ -38,6 +38,17 @@ FIELDS: Final = (
 )
 
 
+NOTHING_RUNS: Final = "nodes are simulated, and no program runs in their containers"
+REFUSED: Final = {
+    "attach": f"cannot attach to a pod: {NOTHING_RUNS}; kubectl logs shows when they started and ended",
+    "ephemeralcontainers": f"cannot debug a pod with an ephemeral container: {NOTHING_RUNS}",
+    "exec": f"cannot execute a command in a pod, or copy files: {NOTHING_RUNS}",
+    "portforward": f"cannot forward a port to a pod: {NOTHING_RUNS}",
+    "proxy": f"cannot send requests to a pod: {NOTHING_RUNS}",
+}
+"""What of a pod only a node with containers has."""
+
+
 class PodStrategy(Strategy):
     """A pod is completed when it is created, and hardly changes afterwards."""
 
@@ -103,4 +114,5 @@ def resource() -> Resource:
         categories=("all",),
         subresources=frozenset({"status", "binding", "eviction", "log"}),
         fields={field: tuple(field.split(".")) for field in FIELDS},
+        refused_subresources=REFUSED,
     )

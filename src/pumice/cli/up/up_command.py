@@ -89,6 +89,11 @@ DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
     "--no-scheduler", is_flag=True, help="Do not start the scheduler; bind pods yourself or run another scheduler."
 )
 @click.option(
+    "--default-scheduler",
+    is_flag=True,
+    help="Also place pods that name no scheduler, as kube-scheduler would (schedulerName default-scheduler).",
+)
+@click.option(
     "--no-controllers", is_flag=True, help="Do not start the controllers of queues, Volcano Jobs and podgroups."
 )
 @click.option(
@@ -125,6 +130,7 @@ def up(
     kubeconfig: Path | None,
     max_queue_depth: int | None,
     no_scheduler: bool,
+    default_scheduler: bool,
     no_controllers: bool,
     config: Path | None,
     decision_log: Path | None,
@@ -141,7 +147,8 @@ def up(
     kubectl get nodes
 
     Acknowledged writes are on disk and available after a restart. The scheduler places pods with schedulerName pumice
-    or volcano, including the pods of Volcano Jobs. An annotation of a pod sets how long it runs:
+    or volcano, including the pods of Volcano Jobs; with --default-scheduler, also pods that name no scheduler. An
+    annotation of a pod sets how long it runs:
 
     \b
     pumice.dev/run-seconds: "30"
@@ -156,6 +163,8 @@ def up(
         raise click.UsageError("--tls-cert and --tls-key must be given together")
     if no_scheduler and (config or decision_log or metrics_address):
         raise click.UsageError("--config, --decision-log and --metrics-address cannot be combined with --no-scheduler")
+    if no_scheduler and default_scheduler:
+        raise click.UsageError("--default-scheduler and --no-scheduler are mutually exclusive")
     _check_token(token)
 
     from kubesim.http.auth import needs_tls
@@ -170,7 +179,7 @@ def up(
     from kubesim.kubelet.node_template import make_nodes, parse_capacity, read_nodes
     from kubesim.server import ServerSettings
     from pumice.admission.request import DEEPEST
-    from pumice.embedded.embedded_cluster import with_pumice
+    from pumice.embedded.embedded_cluster import served_schedulers, with_pumice
     from pumice.embedded.identity import PUMICE
 
     folder = None if memory else (data or default_data_folder()).absolute()
@@ -204,10 +213,15 @@ def up(
             max_queue_depth=DEEPEST if max_queue_depth is None else max_queue_depth,
             scheduler=not no_scheduler,
             controllers=not no_controllers,
+            default_scheduler=default_scheduler,
         )
         beside = [] if no_scheduler else [_scheduler_arguments(settings, config, metrics_address, decision_log)]
         beside += [] if no_controllers else [_controllers_arguments(settings)]
-        asyncio.run(_LocalCluster(served, nodes, beside, verbose=verbose).run())
+        if default_scheduler:
+            names = sorted(served_schedulers(default_scheduler=True))
+            beside = [command + [f"--scheduler-name={name}" for name in names] for command in beside]
+        cluster = _LocalCluster(served, nodes, beside, default_scheduler=default_scheduler, verbose=verbose)
+        asyncio.run(cluster.run())
 
 
 def _check_token(token: str | None) -> None:
@@ -269,10 +283,19 @@ class _InvalidInput(click.ClickException):
 class _LocalCluster:
     """The embedded server with its supervised processes, from start to stop."""
 
-    def __init__(self, settings: ServerSettings, asked: int | None, beside: list[list[str]], *, verbose: bool) -> None:
+    def __init__(
+        self,
+        settings: ServerSettings,
+        asked: int | None,
+        beside: list[list[str]],
+        *,
+        default_scheduler: bool,
+        verbose: bool,
+    ) -> None:
         self._settings = settings
         self._requested_nodes = asked
         self._commands = beside
+        self._default_scheduler = default_scheduler
         self._verbose = verbose
         self._processes: list[SupervisedProcess] = []
 
@@ -322,7 +345,13 @@ class _LocalCluster:
         ]
         lives = [asyncio.create_task(companion.run()) for companion in self._processes]
         ends: set[asyncio.Future[Any]] = {asyncio.ensure_future(stop.wait()), running.broken, *lives}
-        print_endpoint(self._settings, running, self._processes, self._requested_nodes)
+        print_endpoint(
+            self._settings,
+            running,
+            self._processes,
+            self._requested_nodes,
+            default_scheduler=self._default_scheduler,
+        )
         line = (
             asyncio.create_task(refresh_status_line(running, self._processes, lines)) if sys.stderr.isatty() else None
         )

@@ -64,7 +64,12 @@ class StatusLineLog(logging.Handler):
 
 
 def print_endpoint(
-    settings: ServerSettings, running: RunningCluster, companions: Sequence[SupervisedProcess], asked: int | None
+    settings: ServerSettings,
+    running: RunningCluster,
+    companions: Sequence[SupervisedProcess],
+    asked: int | None,
+    *,
+    default_scheduler: bool = False,
 ) -> None:
     """Print the address and how to use it. Only the export line goes to standard output, for scripts."""
     kept = settings.data or "memory only"
@@ -80,6 +85,8 @@ def print_endpoint(
             err=True,
         )
     echo(COMPONENT_MESSAGES[tuple(companion.name for companion in companions)], err=True)
+    if default_scheduler:
+        echo("pods that name no scheduler are placed too", err=True)
     echo(f"export KUBECONFIG={shlex.quote(str(kubeconfig))}")
     sys.stdout.flush()
 
