@@ -23,6 +23,7 @@ def all_controllers(api: InProcessClient, clock: Clock) -> list[Coroutine[Any, A
     from kubesim.controllers.gc import garbage_collector
     from kubesim.controllers.jobs import job_controller
     from kubesim.controllers.nodes import node_lifecycle
+    from kubesim.controllers.volumes import volume_controller
 
     return [
         service_accounts.run(api),
@@ -36,4 +37,5 @@ def all_controllers(api: InProcessClient, clock: Clock) -> list[Coroutine[Any, A
         garbage_collector.run(api),
         quotas.run(api),
         replicasets.run(api, clock),
+        volume_controller.run(api, clock),
     ]

@@ -19,10 +19,12 @@ from kubesim.kinds.events import events
 from kubesim.kinds.jobs import jobs
 from kubesim.kinds.leases import leases
 from kubesim.kinds.namespaces import namespaces
+from kubesim.kinds.persistent_volumes import persistent_volume_claims, persistent_volumes
 from kubesim.kinds.pod_disruption_budgets import pod_disruption_budgets
 from kubesim.kinds.priority_classes import priority_classes
 from kubesim.kinds.resource_quotas import resource_quotas
 from kubesim.kinds.service_accounts import service_accounts
+from kubesim.kinds.storage_classes import csi_drivers, csi_nodes, csi_storage_capacities, storage_classes
 from kubesim.registry.registry import Resource
 
 
@@ -36,11 +38,17 @@ def resources() -> Iterator[Resource]:
     yield service_accounts()
     yield events()
     yield resource_quotas()
+    yield persistent_volumes()
+    yield persistent_volume_claims()
     yield deployments()
     yield replica_sets()
     yield jobs()
     yield pod_disruption_budgets()
     yield priority_classes()
     yield leases()
+    yield storage_classes()
+    yield csi_nodes()
+    yield csi_drivers()
+    yield csi_storage_capacities()
     yield custom_resource_definitions()
     yield from reviews()

@@ -22,6 +22,7 @@ from kubesim.clock import Clock, parse_time
 from kubesim.controllers.events import EventRecorder
 from kubesim.controllers.gc.garbage_collector import split_key
 from kubesim.kubelet import pod_lifecycle
+from kubesim.kubelet.mounted_claims import unmounted_claim
 from kubesim.kubelet.node_agents import NodeAgent, NodeAgents, is_alive, is_fully_reported
 from kubesim.kubelet.node_capacity import requested_vector
 from kubesim.kubelet.node_template import DEFAULT_CAPACITY, parse_capacity
@@ -43,6 +44,8 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 256
 RETRY_SECONDS = 1.0
+MOUNT_RETRY_SECONDS = 0.2
+"""How often the kubelet looks again for the volume of a claim."""
 
 
 class _PodState:
@@ -284,6 +287,15 @@ class Kubelets:
 
     async def _admit(self, key: str, pod_state: _PodState, at: float) -> None:
         host = pod_state.host
+        pod = self._api.read(*split_key(key))
+        problem = unmounted_claim(self._api, pod) if pod is not None else ""
+        if pod is not None and problem:
+            await self._events.record_warning(pod, "FailedMount", problem, host=host.name)
+            pod_state.coming = None
+            if self._pod_states.get(key) is pod_state and pod_state.step is not None:
+                later = self._clock.now() + MOUNT_RETRY_SECONDS
+                self._schedule_step(key, PodStep(PodAction.ADMIT, later))
+            return
         lack = None if pod_state.admitted else host.capacity.shortage(pod_state.request)
         if lack is not None:
             reason, text = f"OutOf{lack.resource}", str(lack)
