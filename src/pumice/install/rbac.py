@@ -51,8 +51,7 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule("", ("pods/status",), ("patch",)),
         PolicyRule("", ("events",), ("create", "patch")),
         # To choose volumes and nodes for claims that wait for their first consumer.
-        PolicyRule("", ("persistentvolumes",), (*LIST_WATCH, "patch")),
-        PolicyRule("", ("persistentvolumeclaims",), ("get", *LIST_WATCH, "patch")),
+        PolicyRule("", ("persistentvolumes", "persistentvolumeclaims"), (*LIST_WATCH, "patch")),
         PolicyRule("storage.k8s.io", STORAGE_KINDS, LIST_WATCH),
         PolicyRule("policy", ("poddisruptionbudgets",), LIST_WATCH),
         PolicyRule("scheduling.k8s.io", ("priorityclasses",), LIST_WATCH),

@@ -24,7 +24,6 @@ log = logging.getLogger(__name__)
 
 BIND_SECONDS = 600.0
 """How long the claims of a pod may take to be bound, as in kube-scheduler."""
-CONFLICT, ATTEMPTS = 409, 5
 
 T = TypeVar("T")
 
@@ -96,23 +95,10 @@ class VolumeBinder:
         await self._api.patch(VOLUMES.raw, name, {"metadata": about, "spec": {"claimRef": reference}})
 
     async def _select_node(self, claim: Claim, node: str) -> None:
-        """Write the annotation that lets a provisioner make a volume for a node. Other writes to the claim may win."""
+        """Write the annotation that lets a provisioner make a volume for a node, unless the claim has changed."""
         namespace, _, name = claim.key.partition("/")
-        revision = claim.revision
-        for _ in range(ATTEMPTS):
-            about = {"uid": claim.uid, "resourceVersion": revision, "annotations": {SELECTED_NODE: node}}
-            try:
-                await self._api.patch(CLAIMS.raw, name, {"metadata": about}, namespace)
-                return
-            except ApiError as error:
-                if error.code != CONFLICT:
-                    raise
-            newest = await self._api.get(CLAIMS.raw, name, namespace)
-            selected = (newest["metadata"].get("annotations") or {}).get(SELECTED_NODE, node)
-            if newest["metadata"]["uid"] != claim.uid or newest["spec"].get("volumeName") or selected != node:
-                raise VolumeBindingError(f'persistentvolumeclaim "{name}" has changed')
-            revision = newest["metadata"]["resourceVersion"]
-        raise VolumeBindingError(f'persistentvolumeclaim "{name}" is changed too often')
+        about = {"uid": claim.uid, "resourceVersion": claim.revision, "annotations": {SELECTED_NODE: node}}
+        await self._api.patch(CLAIMS.raw, name, {"metadata": about}, namespace)
 
     async def _unselect(self, plan: VolumePlan) -> None:
         """Withdraw the node from claims without a volume, so that another node can be chosen."""
