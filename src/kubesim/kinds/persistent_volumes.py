@@ -200,6 +200,8 @@ class VolumeStrategy(Strategy):
     def on_create(self, new: Object, context: Context) -> None:
         """A new volume is Pending until the controller has looked at it."""
         canonical(new["spec"].get("capacity"), "PersistentVolume")
+        if "hostPath" in new["spec"]:
+            new["spec"]["hostPath"].setdefault("type", "")
         new["status"] = {"phase": "Pending", "lastPhaseTransitionTime": context.now}
 
     def on_update(self, new: Object, old: Object, context: Context) -> None:
@@ -215,9 +217,10 @@ class VolumeStrategy(Strategy):
     def check(self, new: Object) -> Iterator[FieldProblem]:
         """The problems of a volume."""
         spec = new["spec"]
-        yield from _check_access_modes(spec, "at least 1 access mode is required")
+        yield from _check_access_modes(spec, "")
         if not spec.get("capacity"):
             yield required("spec.capacity")
+            yield unsupported("spec.capacity", spec.get("capacity"), ("storage",))
         elif spec["capacity"].keys() != {"storage"}:
             yield unsupported("spec.capacity", next(iter(spec["capacity"])), ("storage",))
         elif parse(spec["capacity"]["storage"]).nano <= 0:

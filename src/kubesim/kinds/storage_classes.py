@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required, unsupported
+from kubesim.api.field_errors import FieldProblem, invalid, required, unsupported
+from kubesim.api.metadata import name_faults
 from kubesim.kinds.pods.resources import canonical_amount
 from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.kinds.selectors import check_selector
@@ -101,14 +102,9 @@ class StorageClassStrategy(Strategy):
 
     def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """Everything that decides how volumes are made is immutable."""
-        if (new.get("parameters") or {}) != (old.get("parameters") or {}):
-            yield forbidden("parameters", "updates to parameters are forbidden.")
-        if new["provisioner"] != old["provisioner"]:
-            yield forbidden("provisioner", "updates to provisioner are forbidden.")
-        if new["reclaimPolicy"] != old["reclaimPolicy"]:
-            yield forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden.")
-        if new["volumeBindingMode"] != old["volumeBindingMode"]:
-            yield invalid("volumeBindingMode", new["volumeBindingMode"], "field is immutable")
+        for field in ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"):
+            if (new.get(field) or {}) != (old.get(field) or {}):
+                yield invalid(field, new.get(field), "field is immutable")
 
 
 class CSINodeStrategy(Strategy):
@@ -155,8 +151,8 @@ class CapacityStrategy(Strategy):
 
     def check(self, new: Object) -> Iterator[FieldProblem]:
         """The problems of a capacity."""
-        if not new["storageClassName"]:
-            yield required("storageClassName")
+        for fault in name_faults(new["storageClassName"]):
+            yield invalid("storageClassName", new["storageClassName"], fault)
         if "nodeTopology" in new:
             yield from check_selector(new["nodeTopology"], "nodeTopology")
 
