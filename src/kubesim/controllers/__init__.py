@@ -23,7 +23,7 @@ def all_controllers(api: InProcessClient, clock: Clock) -> list[Coroutine[Any, A
     from kubesim.controllers.gc import garbage_collector
     from kubesim.controllers.jobs import job_controller
     from kubesim.controllers.nodes import node_lifecycle
-    from kubesim.controllers.volumes import volume_controller
+    from kubesim.controllers.volumes import ephemeral_claims, volume_controller
 
     return [
         service_accounts.run(api),
@@ -38,4 +38,5 @@ def all_controllers(api: InProcessClient, clock: Clock) -> list[Coroutine[Any, A
         quotas.run(api),
         replicasets.run(api, clock),
         volume_controller.run(api, clock),
+        ephemeral_claims.run(api, clock),
     ]

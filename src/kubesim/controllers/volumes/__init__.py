@@ -1,1 +1,1 @@
-"""The persistent volume controller and a simulated provisioner: claims get volumes, released volumes are reclaimed."""
+"""Claims and volumes: binding, a simulated provisioner, reclaiming, and the claims of ephemeral volumes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesim.api.status import ApiError
 from tests.support.simulated import Cluster, cluster, eventually, lasting, pod, run
 
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -152,6 +153,7 @@ def test_failed_provisioning_clears_the_selected_node() -> None:
             wanted["metadata"]["annotations"] = {SELECTED: "node-000"}
             await add(c, storage_class(mode="WaitForFirstConsumer", allowedTopologies=zone), wanted)
             await eventually(lambda: SELECTED not in found(c)["metadata"].get("annotations", {}))
+            await eventually(lambda: "WaitForFirstConsumer" in reasons(c, "data"))
             return phase(c), reasons(c, "data")
 
     assert run(scenario()) == ("Pending", {"ProvisioningFailed", "WaitForFirstConsumer"})
@@ -197,3 +199,37 @@ def test_kubelet_starts_no_pod_before_its_claim_is_bound() -> None:
     waiting, seen = run(scenario())
     assert waiting == "Pending"
     assert "FailedMount" in seen
+
+
+def test_pod_with_an_ephemeral_volume_gets_its_claim_and_takes_it_away() -> None:
+    async def scenario() -> tuple[str, bool]:
+        async with cluster(1) as c:
+            template = {"metadata": {"labels": {"a": "b"}}, "spec": claim()["spec"]}
+            mounted = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]
+            await add(c, storage_class())
+            await c.api.create("pods", "default", pod("p", node="node-000", annotations=lasting(1e6), volumes=mounted))
+            await eventually(lambda: c.phase("p") == "Running")
+            made = found(c, "p-scratch")
+            await c.api.delete("pods", "default", "p", grace=0)
+            await eventually(lambda: c.api.read("persistentvolumeclaims", "default", "p-scratch") is None)
+            return made["metadata"]["ownerReferences"][0]["name"], made["metadata"]["labels"] == {"a": "b"}
+
+    assert run(scenario()) == ("p", True)
+
+
+def test_quota_counts_claims() -> None:
+    async def scenario() -> str:
+        async with cluster(0) as c:
+            quota = {"metadata": {"name": "q"}, "spec": {"hard": {"persistentvolumeclaims": "1"}}}
+            await c.api.create("resourcequotas", "default", quota)
+            await add(c, claim("one"))
+            try:
+                await add(c, claim("two"))
+            except ApiError as error:
+                return error.message
+            return ""
+
+    assert run(scenario()) == (
+        'persistentvolumeclaims "two" is forbidden: exceeded quota: q, requested: persistentvolumeclaims=1, '
+        "used: persistentvolumeclaims=1, limited: persistentvolumeclaims=1"
+    )
