@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kubebase.label_selector import meets
-from pumice.kube.decode.storage import Claim, Class, FreeCapacity, Volume, selects_node
+from kubebase.label_selector import Requirement, meets
+from pumice.kube.decode.storage import Claim, Class, FreeCapacity, Terms, Volume, selects_node
 from pumice.model.specs import NodeTerm
+
+Signature = tuple[str, int, frozenset[str], str, tuple[Requirement, ...]]
+"""What a claim asks of a volume: claims of one signature could be bound to the same volumes."""
+
+
+class MatchingVolumes:
+    """The free volumes for claims of one signature, the smallest first; those on few nodes are found by node."""
+
+    __slots__ = ("_anywhere", "_by_label", "volumes")
+
+    def __init__(self, volumes: Iterable[Volume]) -> None:
+        self.volumes = sorted(volumes, key=_by_size)
+        self._anywhere: list[Volume] = []  # to be looked at for every node
+        self._by_label: dict[str, dict[str, list[Volume]]] = {}  # volumes on nodes with a value of a label
+        for volume in self.volumes:
+            term = volume.nodes[0] if volume.nodes is not None and len(volume.nodes) == 1 else None
+            if term is not None and len(term.labels) == 1 and not term.fields and term.labels[0].operator == "In":
+                by_value = self._by_label.setdefault(term.labels[0].key, {})
+                for value in term.labels[0].values:
+                    by_value.setdefault(value, []).append(volume)
+            else:
+                self._anywhere.append(volume)
+
+    def near(self, labels: Mapping[str, str]) -> list[Volume]:
+        """The volumes that a node with these labels may be able to use."""
+        found = [*self._anywhere]
+        for key, by_value in self._by_label.items():
+            found += by_value.get(labels.get(key, ""), ())
+        return sorted(found, key=_by_size)
 
 
 @dataclass(slots=True)
@@ -20,10 +50,14 @@ class StorageView:
     capacities: dict[str, FreeCapacity] = field(default_factory=dict)  # by key
     capacity_drivers: set[str] = field(default_factory=set)  # that publish their free capacity
     limits: dict[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)  # of drivers, by node
+    limited_drivers: Counter[str] = field(default_factory=Counter)  # by how many nodes limit them
     node_labels: dict[str, Mapping[str, str]] = field(default_factory=dict)
     reserved: dict[str, str] = field(default_factory=dict)  # volumes that we chose, with their claims
     selected: dict[str, str] = field(default_factory=dict)  # claims for which we chose a node
-    _by_class: dict[str, dict[str, None]] = field(default_factory=dict)  # names of volumes
+    _free: dict[str, dict[str, None]] = field(default_factory=dict)  # names of volumes without a claim, by class
+    _of_claim: dict[str, dict[str, None]] = field(default_factory=dict)  # names of volumes by claim
+    _matches: dict[Signature, MatchingVolumes] = field(default_factory=dict)  # until a volume changes
+    _match_terms: dict[Signature, Terms | None] = field(default_factory=dict)  # where those not reserved can be used
 
     # ---- volumes ------------------------------------------------------------------------------------------
 
@@ -31,30 +65,86 @@ class StorageView:
         """A volume is as described, or gone (None)."""
         before = self.volumes.pop(name, None)
         if before is not None:
-            self._by_class[before.storage_class].pop(name, None)
+            index, key = self._place_of(before)
+            del index[key][name]
+            if not index[key]:
+                del index[key]
         if found is not None:
             self.volumes[name] = found
-            self._by_class.setdefault(found.storage_class, {})[name] = None
+            index, key = self._place_of(found)
+            index.setdefault(key, {})[name] = None
+        self._matches.clear()
+        self._match_terms.clear()
 
-    def matching_volumes(self, claim: Claim) -> list[Volume]:
-        """The volumes that a claim could be bound to, the smallest first: one reserved for it, else free ones."""
-        usable = [
-            volume
-            for volume in map(self.volumes.__getitem__, self._by_class.get(claim.storage_class, ()))
-            if not volume.deleting and volume.size >= claim.size and volume.volume_mode == claim.volume_mode
-        ]
-        own = [volume for volume in usable if self._is_reserved_for(volume, claim)]
-        found = own or [volume for volume in usable if self._is_free_for(volume, claim)]
-        return sorted(found, key=lambda volume: (volume.size, volume.name))
+    def _place_of(self, volume: Volume) -> tuple[dict[str, dict[str, None]], str]:
+        return (self._of_claim, volume.claim) if volume.claim else (self._free, volume.storage_class)
 
-    def _is_reserved_for(self, volume: Volume, claim: Claim) -> bool:
-        return volume.is_reserved_for(claim) or self.reserved.get(volume.name) == claim.key
+    def set_limits(self, node: str, limits: tuple[tuple[str, int], ...]) -> None:
+        """So many volumes of drivers can be attached to a node."""
+        for driver, _ in self.limits.pop(node, ()):
+            self.limited_drivers[driver] -= 1
+            if not self.limited_drivers[driver]:
+                del self.limited_drivers[driver]
+        if limits:
+            self.limits[node] = limits
+            self.limited_drivers.update(driver for driver, _ in limits)
 
-    def _is_free_for(self, volume: Volume, claim: Claim) -> bool:
+    def reserve(self, volume: str, claim: str) -> None:
+        """Reserve a volume for a claim, until the cluster shows it."""
+        self.reserved[volume] = claim
+        self._match_terms.clear()
+
+    def release(self, volume: str) -> None:
+        """End a reservation."""
+        self.reserved.pop(volume, None)
+        self._match_terms.clear()
+
+    def matching_volumes(self, claim: Claim) -> Sequence[Volume]:
+        """The volumes that a claim could be bound to, the smallest first: those reserved for it, else free ones."""
+        own = self._own_volumes(claim)
+        return own or [volume for volume in self._free_volumes(claim).volumes if volume.name not in self.reserved]
+
+    def usable_volumes(self, claim: Claim, node: str) -> Iterator[Volume]:
+        """The same, as far as a node can use them."""
+        own, labels = self._own_volumes(claim), self.node_labels.get(node, {})
+        for volume in own or self._free_volumes(claim).near(labels):
+            if (own or volume.name not in self.reserved) and self.is_usable_from(volume, node):
+                yield volume
+
+    def existing_terms(self, claim: Claim) -> Terms | None:
+        """The nodes from which a volume that exists could be used for a claim; None: every node."""
+        own = self._own_volumes(claim)
+        if own:
+            return _terms_of(own)
+        signature = _signature(claim)
+        if signature not in self._match_terms:
+            self._match_terms[signature] = _terms_of(self.matching_volumes(claim))
+        return self._match_terms[signature]
+
+    def _own_volumes(self, claim: Claim) -> list[Volume]:
+        """The volumes that are reserved for a claim."""
+        ours = (name for name, key in self.reserved.items() if key == claim.key)
+        names = dict.fromkeys((*self._of_claim.get(claim.key, ()), *ours))
+        volumes = (self.volumes[name] for name in names if name in self.volumes)
+        return sorted((volume for volume in volumes if self._may_be_reserved(volume, claim)), key=_by_size)
+
+    def _may_be_reserved(self, volume: Volume, claim: Claim) -> bool:
+        same = volume.is_reserved_for(claim) or self.reserved.get(volume.name) == claim.key
+        return same and volume.storage_class == claim.storage_class and _is_large_enough(volume, claim)
+
+    def _free_volumes(self, claim: Claim) -> MatchingVolumes:
+        """The volumes without a claim that a claim could be bound to; we may have reserved some of them."""
+        signature = _signature(claim)
+        found = self._matches.get(signature)
+        if found is None:
+            free = map(self.volumes.__getitem__, self._free.get(claim.storage_class, ()))
+            found = self._matches[signature] = MatchingVolumes(v for v in free if self._fits(v, claim))
+        return found
+
+    def _fits(self, volume: Volume, claim: Claim) -> bool:
         return (
             volume.available
-            and not volume.claim
-            and volume.name not in self.reserved
+            and _is_large_enough(volume, claim)
             and claim.access_modes <= volume.access_modes
             and meets(claim.selector, volume.labels)
         )
@@ -82,11 +172,6 @@ class StorageView:
         found = self.classes.get(claim.storage_class)
         return found.provisioner if found is not None and found.provisions else ""
 
-    @property
-    def limited_drivers(self) -> set[str]:
-        """The drivers of which some node takes a limited number of volumes."""
-        return {driver for limits in self.limits.values() for driver, _ in limits}
-
     # ---- provisioning -------------------------------------------------------------------------------------
 
     def capacity_terms(self, claim: Claim, storage_class: Class) -> tuple[NodeTerm, ...] | None:
@@ -105,3 +190,37 @@ class StorageView:
             fits = capacity.largest is not None and capacity.largest >= claim.size
             if capacity.storage_class == claim.storage_class and fits and capacity.nodes is not None:
                 yield capacity
+
+
+def merged_terms(terms: Iterable[NodeTerm]) -> Terms:
+    """Terms that select the same nodes, as few as possible.
+
+    Local volumes have a node each: "n1 or n2 or ..." is one term, which is far cheaper to compare than thousands.
+    """
+    values: dict[str, dict[str, None]] = {}
+    others: dict[NodeTerm, None] = {}
+    for term in terms:
+        if len(term.labels) == 1 and not term.fields and term.labels[0].operator == "In":
+            values.setdefault(term.labels[0].key, {}).update(dict.fromkeys(term.labels[0].values))
+        else:
+            others[term] = None
+    merged = [NodeTerm((Requirement(key, "In", tuple(sorted(found))),)) for key, found in sorted(values.items())]
+    return (*merged, *others)
+
+
+def _terms_of(volumes: Sequence[Volume]) -> Terms | None:
+    if any(volume.nodes is None for volume in volumes):
+        return None
+    return merged_terms(term for volume in volumes for term in volume.nodes or ())
+
+
+def _signature(claim: Claim) -> Signature:
+    return claim.storage_class, claim.size, claim.access_modes, claim.volume_mode, claim.selector
+
+
+def _is_large_enough(volume: Volume, claim: Claim) -> bool:
+    return not volume.deleting and volume.size >= claim.size and volume.volume_mode == claim.volume_mode
+
+
+def _by_size(volume: Volume) -> tuple[int, str]:
+    return volume.size, volume.name

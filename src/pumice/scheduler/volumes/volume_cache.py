@@ -108,13 +108,9 @@ class VolumeCache:
         self._changed_classes.add(change.key)
 
     def _set_limits(self, change: Change[Any]) -> None:
-        limited = self.storage.limited_drivers
-        limits = () if change.new is None else storage.volume_limits(change.new)
-        if limits:
-            self.storage.limits[change.key] = limits
-        else:
-            self.storage.limits.pop(change.key, None)
-        if self.storage.limited_drivers != limited:
+        limited = self.storage.limited_drivers.keys() | ()
+        self.storage.set_limits(change.key, () if change.new is None else storage.volume_limits(change.new))
+        if self.storage.limited_drivers.keys() != limited:
             self._changed.update(dict.fromkeys(self._pods))
 
     def _set_driver(self, change: Change[Any]) -> None:
@@ -235,7 +231,7 @@ class VolumeCache:
         plan = plan_volumes(unbound, node, self.storage)
         if not plan.conflict:
             for claim, volume in plan.bindings.items():
-                self.storage.reserved[volume] = claim
+                self.storage.reserve(volume, claim)
             for claim in plan.provisions:
                 self.storage.selected[claim] = node
                 self._provisions[claim] = _Provision(node)
@@ -245,7 +241,7 @@ class VolumeCache:
     def release(self, plan: VolumePlan) -> None:
         """End the reservations of a plan: the cluster shows its volumes, or it has failed."""
         for volume in plan.bindings.values():
-            self.storage.reserved.pop(volume, None)
+            self.storage.release(volume)
         for claim in plan.provisions:
             self.storage.selected.pop(claim, None)
             self._provisions.pop(claim, None)

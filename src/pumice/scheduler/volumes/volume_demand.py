@@ -73,10 +73,9 @@ def _nodes_of_unbound(claim: Claim, storage: StorageView) -> Iterator[VolumeNode
     if node:
         yield VolumeNodes((_named([node]),), NO_VOLUME)
         return
-    usable = [volume.nodes for volume in storage.matching_volumes(claim)]
-    if None in usable:
+    existing = storage.existing_terms(claim)
+    if existing is None:
         return
-    existing: Terms = tuple(dict.fromkeys(term for terms in usable for term in terms or ()))
     storage_class = storage.classes[claim.storage_class]
     if not storage_class.provisions:
         yield VolumeNodes(existing, NO_VOLUME)

@@ -36,8 +36,8 @@ def plan_volumes(claims: Iterable[Claim], node: str, storage: StorageView) -> Vo
     for claim in unbound:
         if storage.selected_node(claim):
             continue
-        free = (volume for volume in storage.matching_volumes(claim) if volume.name not in bindings.values())
-        volume = next((volume for volume in free if storage.is_usable_from(volume, node)), None)
+        usable = storage.usable_volumes(claim, node)
+        volume = next((volume for volume in usable if volume.name not in bindings.values()), None)
         if volume is not None:
             bindings[claim.key] = volume.name
             continue
