@@ -251,6 +251,7 @@ class Attachment:
     driver: str
     private: int = 0  # volumes that no other pod uses
     shared: tuple[str, ...] = ()  # volumes that other pods use too: they count once per node
+    reason: str = "node(s) exceed max volume count"  # about nodes that take no more, in the words of kube-scheduler
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.kube.decode.convert import SCHEDULERS, describe
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.storage import claims_of
-from pumice.kube.resources import CSI_NODES, NODES
+from pumice.kube.resources import NODES
 from pumice.kube.watch.change_queue import Change
 from pumice.model.specs import (
     Described,
@@ -87,7 +87,7 @@ class ClusterCache:
     def events_for(self, change: Change[Any]) -> Iterator[Event]:
         """The events for the engine that a change causes; none if the engine would see no difference."""
         if change.resource in STORAGE:
-            yield from self._storage_events(change)
+            self._note_storage(change)
             return
         kind, described = KINDS[change.resource]
         if change.new is None:
@@ -117,7 +117,11 @@ class ClusterCache:
             yield from self._deliver(change.resource, change.key, found)
 
     def settled_events(self) -> Iterator[Event]:
-        """The events about pods with claims, after all changes that arrived together."""
+        """The events about limits of nodes and pods with claims, after all changes that arrived together."""
+        if self.volumes.limits_changed:
+            self.volumes.limits_changed = False
+            for name, node in self._nodes.items():
+                yield from self._deliver(NODES.name, name, self._with_volume_limits(node))
         for key in self.volumes.take_changed_pods():
             if key in self._tasks:
                 seen = self._as_assumed(key, self.uid("pods", key), self._tasks[key])
@@ -128,13 +132,11 @@ class ClusterCache:
             self._last_delivered[resource, key] = found
             yield Changed(found)
 
-    def _storage_events(self, change: Change[Any]) -> Iterator[Event]:
+    def _note_storage(self, change: Change[Any]) -> None:
         try:
             self.volumes.apply(change)
         except ObjectError as error:
             self._refused(error)  # the last valid state stays in force
-        if change.resource == CSI_NODES.name and change.key in self._nodes:
-            yield from self._deliver(NODES.name, change.key, self._with_volume_limits(self._nodes[change.key]))
 
     def _note_claims(self, key: str, pod: Any, task: TaskSpec) -> bool:
         """Record the claims of a pod. True: it has claims, and ``settled_events`` will report it."""

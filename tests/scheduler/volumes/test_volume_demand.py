@@ -299,6 +299,25 @@ def test_volumes_of_limited_drivers_are_counted_and_shared_ones_named() -> None:
     assert cache.demand("ns/p", placed=False) == demand
 
 
+def test_class_that_makes_no_volumes_is_limited_by_those_that_exist() -> None:
+    volumes = [volume("v0", "local", **on("host", "n0")), volume("v1", "local", **on("host", "n0", "n1"))]
+    cache = world_with_two_claims(*volumes, volume("v2", "local", **on("zone", "b")), volume("v3", "wait"))
+    name, words = "persistentvolumes of class local", "node(s) didn't find available persistent volumes to bind"
+    assert {node: dict(cache.limits_of(node)) for node in NODES} == {
+        "n0": {name: 2},
+        "n1": {name: 1},
+        "n2": {name: 1},
+        "n3": {name: 0},
+    }
+    demand = demand_for(cache, "c0", "c1")
+    assert demand is not None
+    assert demand.attached == (Attachment(name, private=2, reason=words),)
+    cache.apply(change(VOLUMES, volume("v4", "local")))
+    assert dict(cache.limits_of("n3")) == {name: 1}
+    cache.apply(change(VOLUMES, None, "v0"))
+    assert dict(cache.limits_of("n0")) == {name: 2}
+
+
 def test_claim_for_one_pod_is_exclusive_once_two_pods_ask_for_it() -> None:
     alone = claim("c", accessModes=["ReadWriteOncePod"])
     cache = cache_of(change(CLAIMS, alone), change(STORAGE_CLASSES, storage_class("wait")))

@@ -136,13 +136,15 @@ def test_gang_takes_local_volumes_where_they_are(tmp_path: Path) -> None:
         async with scheduling(running.server):
             storage = {"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner"}
             await running.api.create(CLASSES, "", {**storage, "volumeBindingMode": "WaitForFirstConsumer"})
-            for number in range(3):
-                await add_local_volume(running, f"disk-{number}", f"node-00{number}")
+            for number, node in enumerate(("node-000", "node-001", "node-001", "node-001")):
+                await add_local_volume(running, f"disk-{number}", node)
                 await add_claim(running, f"data-{number}", "local")
-            await add_pods(running, "gang", [[f"data-{number}"] for number in range(3)], together=3)
-            names = [f"gang-{number}" for number in range(3)]
+            await add_pods(running, "gang", [[f"data-{number}"] for number in range(4)], together=4)
+            names = [f"gang-{number}" for number in range(4)]
             await eventually(lambda: runs(running, *names))
-            assert {node_of(running, name) for name in names} == {"node-000", "node-001", "node-002"}
+            assert sorted(node_of(running, name) for name in names) == ["node-000", *["node-001"] * 3]
+            # No pod was placed where another one of the gang takes the last volume.
+            assert not any(event["reason"] == "FailedScheduling" for event in running.api.list("events"))
 
     live(tmp_path, check)
 

@@ -106,6 +106,11 @@ class Class:
         """Whether it makes volumes at all."""
         return self.provisioner not in ("", NO_PROVISIONER)
 
+    @property
+    def is_static(self) -> bool:
+        """Whether a scheduler chooses among volumes that exist, and no others."""
+        return self.waits and not self.provisions
+
 
 @dataclass(frozen=True, slots=True)
 class FreeCapacity:

@@ -14,6 +14,10 @@ Signature = tuple[str, int, frozenset[str], str, tuple[Requirement, ...]]
 """What a claim asks of a volume: claims of one signature could be bound to the same volumes."""
 
 
+EVERYWHERE = Requirement("", "In", ("",))
+"""The place of volumes whose nodes no single label decides: they are counted on every node."""
+
+
 class MatchingVolumes:
     """The free volumes for claims of one signature, the smallest first; those on few nodes are found by node."""
 
@@ -24,13 +28,13 @@ class MatchingVolumes:
         self._anywhere: list[Volume] = []  # to be looked at for every node
         self._by_label: dict[str, dict[str, list[Volume]]] = {}  # volumes on nodes with a value of a label
         for volume in self.volumes:
-            term = volume.nodes[0] if volume.nodes is not None and len(volume.nodes) == 1 else None
-            if term is not None and len(term.labels) == 1 and not term.fields and term.labels[0].operator == "In":
-                by_value = self._by_label.setdefault(term.labels[0].key, {})
-                for value in term.labels[0].values:
-                    by_value.setdefault(value, []).append(volume)
-            else:
+            label = label_values(volume.nodes)
+            if label is None:
                 self._anywhere.append(volume)
+                continue
+            by_value = self._by_label.setdefault(label.key, {})
+            for value in label.values:
+                by_value.setdefault(value, []).append(volume)
 
     def near(self, labels: Mapping[str, str]) -> list[Volume]:
         """The volumes that a node with these labels may be able to use."""
@@ -54,6 +58,7 @@ class StorageView:
     node_labels: dict[str, Mapping[str, str]] = field(default_factory=dict)
     reserved: dict[str, str] = field(default_factory=dict)  # volumes that we chose, with their claims
     selected: dict[str, str] = field(default_factory=dict)  # claims for which we chose a node
+    _numbers: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)  # volumes by class, node label, value
     _free: dict[str, dict[str, None]] = field(default_factory=dict)  # names of volumes without a claim, by class
     _of_claim: dict[str, dict[str, None]] = field(default_factory=dict)  # names of volumes by claim
     _matches: dict[Signature, MatchingVolumes] = field(default_factory=dict)  # until a volume changes
@@ -69,7 +74,9 @@ class StorageView:
             del index[key][name]
             if not index[key]:
                 del index[key]
+            self._count(before, -1)
         if found is not None:
+            self._count(found, 1)
             self.volumes[name] = found
             index, key = self._place_of(found)
             index.setdefault(key, {})[name] = None
@@ -78,6 +85,31 @@ class StorageView:
 
     def _place_of(self, volume: Volume) -> tuple[dict[str, dict[str, None]], str]:
         return (self._of_claim, volume.claim) if volume.claim else (self._free, volume.storage_class)
+
+    def _count(self, volume: Volume, sign: int) -> None:
+        """Count a volume by the values of the node label by which it is found, or as one that is found everywhere."""
+        label = label_values(volume.nodes) or EVERYWHERE
+        numbers = self._numbers.setdefault(volume.storage_class, {}).setdefault(label.key, Counter())
+        for value in label.values:
+            numbers[value] += sign
+            if not numbers[value]:
+                del numbers[value]
+
+    def static_limits(self, node: str) -> tuple[tuple[str, int], ...]:
+        """How many claims of each class that makes no volumes the pods of a node can have: as many as it has volumes.
+
+        A volume that exists serves one claim. So the engine puts no more pods on a node than find a volume there, even
+        if it places them together. Volumes that are too small, or taken by claims without pods, are counted too; what
+        this overlooks is found when the volumes are bound.
+        """
+        labels = self.node_labels.get(node, {})
+        found = []
+        for storage_class in self.classes.values():
+            if storage_class.is_static:
+                numbers = self._numbers.get(storage_class.name, {})
+                here = sum(number[labels.get(key, "")] for key, number in numbers.items())
+                found.append((static_driver(storage_class.name), here))
+        return tuple(sorted(found))
 
     def set_limits(self, node: str, limits: tuple[tuple[str, int], ...]) -> None:
         """So many volumes of drivers can be attached to a node."""
@@ -192,6 +224,18 @@ class StorageView:
                 yield capacity
 
 
+def static_driver(storage_class: str) -> str:
+    """The name under which the volumes of a class that makes none are limited."""
+    return f"persistentvolumes of class {storage_class}"
+
+
+def label_values(terms: Terms | None) -> Requirement | None:
+    """The label and the values that alone decide about the nodes of a volume; None: it is not that simple."""
+    if terms is None or len(terms) != 1 or terms[0].fields or len(terms[0].labels) != 1:
+        return None
+    return terms[0].labels[0] if terms[0].labels[0].operator == "In" else None
+
+
 def merged_terms(terms: Iterable[NodeTerm]) -> Terms:
     """Terms that select the same nodes, as few as possible.
 
@@ -200,10 +244,11 @@ def merged_terms(terms: Iterable[NodeTerm]) -> Terms:
     values: dict[str, dict[str, None]] = {}
     others: dict[NodeTerm, None] = {}
     for term in terms:
-        if len(term.labels) == 1 and not term.fields and term.labels[0].operator == "In":
-            values.setdefault(term.labels[0].key, {}).update(dict.fromkeys(term.labels[0].values))
-        else:
+        label = label_values((term,))
+        if label is None:
             others[term] = None
+        else:
+            values.setdefault(label.key, {}).update(dict.fromkeys(label.values))
     merged = [NodeTerm((Requirement(key, "In", tuple(sorted(found))),)) for key, found in sorted(values.items())]
     return (*merged, *others)
 

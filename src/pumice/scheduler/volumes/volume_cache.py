@@ -52,6 +52,7 @@ class VolumeCache:
         self._users: dict[str, dict[str, None]] = {}  # the pods of each claim
         self._demands: dict[str, VolumeDemand] = {}  # of pods, as computed before they had a node
         self._changed: dict[str, None] = {}  # pods
+        self.limits_changed = False  # of some nodes
         self._changed_volumes: set[str] = set()
         self._changed_classes: set[str] = set()  # of which something changed that concerns unbound claims
         self._provisions: dict[str, _Provision] = {}  # by claim
@@ -97,6 +98,9 @@ class VolumeCache:
         before = self.storage.volumes.get(change.key)
         found = None if change.new is None else storage.volume(change.new, change.uid, change.revision)
         self.storage.set_volume(change.key, found)
+        if before is None or found is None or before.nodes != found.nodes:
+            classes = (self.storage.classes.get(each.storage_class) for each in (before, found) if each is not None)
+            self.limits_changed |= any(each is not None and each.is_static for each in classes)
         self._changed_volumes.add(change.key)
         self._changed_classes.update(each.storage_class for each in (before, found) if each is not None)
 
@@ -105,11 +109,13 @@ class VolumeCache:
             self.storage.classes.pop(change.key, None)
         else:
             self.storage.classes[change.key] = storage.storage_class(change.new)
+        self.limits_changed = True
         self._changed_classes.add(change.key)
 
     def _set_limits(self, change: Change[Any]) -> None:
         limited = self.storage.limited_drivers.keys() | ()
         self.storage.set_limits(change.key, () if change.new is None else storage.volume_limits(change.new))
+        self.limits_changed = True
         if self.storage.limited_drivers.keys() != limited:
             self._changed.update(dict.fromkeys(self._pods))
 
@@ -143,8 +149,8 @@ class VolumeCache:
         self._changed.update({pod: None for pod, claims in self._pods.items() if len(claims) > 1})
 
     def limits_of(self, node: str) -> tuple[tuple[str, int], ...]:
-        """How many volumes of drivers can be attached to a node."""
-        return self.storage.limits.get(node, ())
+        """How many volumes of drivers can be attached to a node, and how many that exist it can use."""
+        return (*self.storage.limits.get(node, ()), *self.storage.static_limits(node))
 
     def set_pod(self, key: str, claims: tuple[PodClaim, ...]) -> None:
         """A pod that is not over uses these claims."""
@@ -187,8 +193,8 @@ class VolumeCache:
         return [key for key in changed if key in self._pods]
 
     def _is_concerned(self, claim: Claim) -> bool:
-        if claim.volume:
-            return claim.volume in self._changed_volumes
+        if claim.volume and claim.volume in self._changed_volumes:
+            return True
         return claim.storage_class in self._changed_classes
 
     def demand(self, key: str, *, placed: bool) -> VolumeDemand | None:

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from kubebase.label_selector import Requirement
 from pumice.kube.decode.storage import NODE_NAME, ONE_POD, Claim, PodClaim, Terms
 from pumice.model.specs import Attachment, NodeTerm, VolumeDemand, VolumeNodes
-from pumice.scheduler.volumes.storage_view import StorageView
+from pumice.scheduler.volumes.storage_view import StorageView, static_driver
 from pumice.scheduler.volumes.volume_plan import NO_SPACE, NO_VOLUME, plan_volumes
 
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 ZONE_CONFLICT = "node(s) had no available volume zone"
 VOLUME_GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+TOO_MANY = "node(s) exceed max volume count"
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
 NO_NODE: Terms = ()
@@ -110,20 +111,34 @@ def _named(nodes: Sequence[str]) -> NodeTerm:
 def attachments(
     claims: Sequence[Claim], storage: StorageView, is_shared: Callable[[str], bool]
 ) -> tuple[Attachment, ...]:
-    """The volumes that a pod attaches to its node, of drivers with a limit there. ``is_shared``: by several pods."""
+    """The volumes that a pod attaches to its node, of drivers with a limit there. ``is_shared``: by several pods.
+
+    The volumes that exist in a class that makes none are limited in the same way (``StorageView.static_limits``).
+    """
     private: Counter[str] = Counter()
     shared: dict[str, set[str]] = {}
-    limited = storage.limited_drivers
+    reasons: dict[str, str] = {}
     for claim in claims:
-        driver = storage.driver_of(claim)
-        if driver not in limited:
-            continue
-        if is_shared(claim.key):
-            shared.setdefault(driver, set()).add(claim.key)
-        else:
-            private[driver] += 1
-    drivers = sorted({*private, *shared})
-    return tuple(Attachment(each, private[each], tuple(sorted(shared.get(each, ())))) for each in drivers)
+        for driver, reason in _limited_by(claim, storage):
+            reasons[driver] = reason
+            if is_shared(claim.key):
+                shared.setdefault(driver, set()).add(claim.key)
+            else:
+                private[driver] += 1
+    return tuple(
+        Attachment(driver, private[driver], tuple(sorted(shared.get(driver, ()))), reason)
+        for driver, reason in sorted(reasons.items())
+    )
+
+
+def _limited_by(claim: Claim, storage: StorageView) -> Iterator[tuple[str, str]]:
+    """The drivers that limit a claim, and the words for nodes that take no more."""
+    driver = storage.driver_of(claim)
+    if driver in storage.limited_drivers:
+        yield driver, TOO_MANY
+    storage_class = storage.classes.get(claim.storage_class)
+    if storage_class is not None and storage_class.is_static:
+        yield static_driver(storage_class.name), NO_VOLUME
 
 
 def exclusive_claims(claims: Sequence[Claim], is_shared: Callable[[str], bool]) -> tuple[str, ...]:

@@ -44,7 +44,6 @@ KUBE_MESSAGES: dict[type[Check], str] = {
     PodAntiAffinity: "node(s) didn't match pod anti-affinity rules",
     SymmetricAntiAffinity: "node(s) didn't satisfy existing pods anti-affinity rules",
     TopologySpread: "node(s) didn't match pod topology spread constraints",
-    VolumeLimits: "node(s) exceed max volume count",
     ExclusiveVolumes: (
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by "
         "another pod"
@@ -103,7 +102,8 @@ class PredicatesPlugin(Plugin):
                 yield f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}", ~blocked
         yield from usable_nodes(constraints.volumes, columns)
         for check, mask in self._failed_pod_checks(shape, nodes):
-            yield KUBE_MESSAGES[type(check)], mask
+            message = check.kube_message if isinstance(check, VolumeLimits) else KUBE_MESSAGES[type(check)]
+            yield message, mask
 
     def placed(self, task: Task, node: ClusterNode) -> None:
         """Record a placed task."""
@@ -161,8 +161,7 @@ class PredicatesPlugin(Plugin):
         if self.spread:
             checks += spreads(shape, columns, census, hard=True)
         if constraints.volumes is not None:
-            if constraints.volumes.attached:
-                checks.append(VolumeLimits(constraints.volumes.attached, self._volumes))
+            checks += [VolumeLimits(attachment, self._volumes) for attachment in constraints.volumes.attached]
             if constraints.volumes.exclusive:
                 checks.append(ExclusiveVolumes(constraints.volumes.exclusive, self._volumes))
         return checks

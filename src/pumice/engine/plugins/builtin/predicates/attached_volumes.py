@@ -115,21 +115,20 @@ class VolumeLimits:
 
     reason = "too many volumes are attached"
 
-    def __init__(self, attached: tuple[Attachment, ...], volumes: AttachedVolumes) -> None:
-        self._attached = attached
+    def __init__(self, attachment: Attachment, volumes: AttachedVolumes) -> None:
+        self.kube_message = attachment.reason
+        self._attachment = attachment
         self._volumes = volumes
 
     def mask(self) -> Mask | None:
         """The nodes that pass now."""
-        mask: Mask | None = None
-        for attachment in self._attached:
-            driver = attachment.driver
-            new = np.full(len(self._volumes.limits(driver)), attachment.private + len(attachment.shared), np.int64)
-            for volume in attachment.shared:
-                new[self._volumes.having(driver, volume)] -= 1
-            # A pod that adds no volume starts on a full node too.
-            passes = (new == 0) | (self._volumes.attached(driver) + new <= self._volumes.limits(driver))
-            mask = passes if mask is None else mask & passes
+        driver, shared = self._attachment.driver, self._attachment.shared
+        limits = self._volumes.limits(driver)
+        new = np.full(len(limits), self._attachment.private + len(shared), np.int64)
+        for volume in shared:
+            new[self._volumes.having(driver, volume)] -= 1
+        # A pod that adds no volume starts on a full node too.
+        mask: Mask = (new == 0) | (self._volumes.attached(driver) + new <= limits)
         return mask
 
 
