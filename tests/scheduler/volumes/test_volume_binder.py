@@ -145,6 +145,20 @@ def test_provisioner_that_gives_up_is_noticed_even_if_both_events_come_at_once()
     assert is_free(cluster)
 
 
+def test_plan_that_conflicts_ends_no_reservation_of_another_pod() -> None:
+    cluster = Cluster()
+    local = {"metadata": {"name": "fast"}, **WAITS, "provisioner": "kubernetes.io/no-provisioner"}
+    cluster.show(STORAGE_CLASSES, local)
+    conflicting = cluster.cache.assume("ns/p", "n1")
+    assert conflicting is not None
+    assert conflicting.conflict == "node(s) didn't find available persistent volumes to bind"
+    cluster.show(STORAGE_CLASSES, {**local, "provisioner": "disk.example.com"})
+    cluster.cache.set_pod("ns/q", (PodClaim("data"),))
+    cluster.cache.assume("ns/q", "n2")
+    cluster.cache.release(conflicting)
+    assert cluster.cache.storage.selected == {"ns/data": "n2"}
+
+
 def test_claim_that_is_deleted_fails_the_plan() -> None:
     cluster = Cluster()
     with pytest.raises(VolumeBindingError, match='persistentvolumeclaim "data" not found'):

@@ -113,7 +113,7 @@ class VolumeCache:
         self._changed_classes.add(change.key)
 
     def _set_limits(self, change: Change[Any]) -> None:
-        limited = self.storage.limited_drivers.keys() | ()
+        limited = set(self.storage.limited_drivers)
         self.storage.set_limits(change.key, () if change.new is None else storage.volume_limits(change.new))
         self.limits_changed = True
         if self.storage.limited_drivers.keys() != limited:
@@ -246,6 +246,8 @@ class VolumeCache:
 
     def release(self, plan: VolumePlan) -> None:
         """End the reservations of a plan: the cluster shows its volumes, or it has failed."""
+        if plan.conflict:
+            return  # nothing was reserved for it; another pod may have reserved the same since
         for volume in plan.bindings.values():
             self.storage.release(volume)
         for claim in plan.provisions:
