@@ -220,7 +220,7 @@ def test_the_kinds_are_those_that_are_served(ask: Asker) -> None:
     ("path", "status", "words"),
     [
         ("/apis/autoscaling/v2/horizontalpodautoscalers", 404, "autoscalers"),
-        ("/api/v1/persistentvolumes", 404, "volumes"),
+        ("/apis/storage.k8s.io/v1/volumeattachments", 404, "VolumeAttachments"),
         ("/apis/rbac.authorization.k8s.io/v1/roles", 404, "RBAC objects"),
         ("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", 404, "webhooks"),
         ("/apis/apiregistration.k8s.io/v1/apiservices", 404, "API aggregation"),

@@ -1,7 +1,7 @@
-"""The objects that every cluster starts with beside its namespaces: system priority classes, and given definitions.
+"""The objects that every cluster starts with beside its namespaces: classes, and given definitions.
 
 Definitions are applied at every start, so that a newer release brings newer ones and manual changes to them are
-reverted. Priority classes are only created where they are missing.
+reverted. Priority classes are only created where they are missing, the storage class only where there is none at all.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from kubesim.api.client import InProcessClient
 from kubesim.kinds.custom_resources import QUALIFIED as DEFINITIONS
 from kubesim.kinds.priority_classes import system_classes
+from kubesim.kinds.storage_classes import DEFAULT_CLASS, STORAGE_CLASSES
 from kubesim.registry.registry import Object
 
 PRIORITIES = "priorityclasses.scheduling.k8s.io"
@@ -21,6 +22,17 @@ async def create_system_classes(api: InProcessClient) -> None:
     for wanted in system_classes():
         if api.read(PRIORITIES, "", wanted["metadata"]["name"]) is None:
             await api.create(PRIORITIES, "", wanted)
+
+
+async def create_default_storage_class(api: InProcessClient) -> None:
+    """Create the storage class of claims that name none, unless the cluster has classes already."""
+    if not api.list(STORAGE_CLASSES):
+        wanted = {
+            "metadata": {"name": "standard", "annotations": {DEFAULT_CLASS: "true"}},
+            "provisioner": api.identity.annotation("simulated-volumes"),
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+        await api.create(STORAGE_CLASSES, "", wanted)
 
 
 async def apply_definitions(api: InProcessClient, definitions: Iterable[Object]) -> None:

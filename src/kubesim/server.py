@@ -96,6 +96,7 @@ async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningClus
             custom_resources.install(api.registry, definition)
         await service_accounts.create_system_namespaces(api)
         await bootstrap.create_system_classes(api)
+        await bootstrap.create_default_storage_class(api)
         if settings.prepare:
             await settings.prepare(api)
         kubelets = Kubelets(api, clock, settings.nodes)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubebase.label_selector import Requirement
 from kubebase.resource_vector import Registry
 from pumice.decision_log import writer
 from pumice.decision_log.records import (
@@ -31,7 +32,16 @@ from pumice.decision_log.writer import DecisionLog, log_files
 from pumice.engine.checkpoint.restore import snapshot_engine
 from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.engine.preemption.cooldown import PreemptionCooldown
-from pumice.model.specs import Queue, TaskSpec
+from pumice.model.specs import (
+    Attachment,
+    Constraints,
+    NodeSpec,
+    NodeTerm,
+    Queue,
+    TaskSpec,
+    VolumeDemand,
+    VolumeNodes,
+)
 from tests.support.histories import History
 from tests.support.lives import KINDS, Life, recorded_life
 from tests.support.recorded import Recorded
@@ -141,6 +151,13 @@ def test_until_and_what_a_cycle_was(recorded: Path) -> None:
     assert outcome.events == sum(len(cycle.events) for cycle in seen)
 
 
+VOLUMES = VolumeDemand(
+    nodes=(VolumeNodes((NodeTerm((Requirement("zone", "In", ("a",)),)),), "elsewhere"),),
+    attached=(Attachment("disk", private=1, shared=("ns/c",)),),
+    exclusive=("ns/d",),
+)
+
+
 # --- what is written --------------------------------------------------------------------------------------------------
 
 
@@ -152,6 +169,8 @@ def test_events_and_standings_come_back_as_they_were(seed: int) -> None:
         EvictFailed("ns/a"),
         Gone(TaskSpec, "ns/a"),
         Changed(Queue("q", user_limit_factor=0.1)),
+        Changed(NodeSpec("n", (1,), volume_limits=(("disk", 3),))),
+        Changed(TaskSpec("ns", "a", (1,), constraints=Constraints(volumes=VOLUMES))),
     ]
     for event in events:
         back = event_of(read_line(ENCODER.encode(event_record(event))))  # type: ignore[arg-type]  # read as one of several records

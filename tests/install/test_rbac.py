@@ -179,6 +179,21 @@ def test_controllers_without_pod_permission_create_no_pods(day):
     day.await_job("empty", 1)
 
 
+def test_controllers_without_claim_permission_say_so_on_the_job(day):
+    with Without(day.real, CONTROLLERS, "persistentvolumeclaims"):
+        until(lambda: not may(day, CONTROLLERS, "create", "persistentvolumeclaims"))
+        day.make(day.job("output", 1, volumes=[{"mountPath": "/out", "volumeClaim": day.claim("local")}]))
+        state = ("get", "jobs.batch.volcano.sh", "output", "-o", "jsonpath={.status.state}")
+        until(lambda: '"reason":"PVCError"' in day.kubectl(*state), what="its state says why there are no pods")
+        assert "Failed to create PersistentVolumeClaim output-volume-0: " in day.kubectl(*state)
+        said = ("get", "events", "--field-selector=reason=PVCError", "-o", "jsonpath={.items[*].message}")
+        until(lambda: "output-volume-0" in day.kubectl(*said), what="an Event says so too")
+        assert day.pods_of("output") == []
+    until(lambda: len(day.pods_of("output")) == 1, what="the pod is created once the claim is")
+    until(lambda: "PVCError" not in day.kubectl(*state), what="its state is clear again")
+    day.kubectl("delete", "jobs.batch.volcano.sh", "output")
+
+
 @pytest.mark.parametrize(
     ("name", "right", "verb", "resource"),
     [

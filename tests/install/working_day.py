@@ -63,6 +63,7 @@ class Day:
         self.refused_binding()
         self.job_from_start_to_end()
         self.aborted_job()
+        self.job_with_volumes()
         self.commands_for_nobody()
         self.hierarchy()
         self.reclaim()
@@ -180,6 +181,29 @@ class Day:
         self.command("Job", JOB_GROUP, "short", "AbortJob")
         self.await_use(CONTROLLERS, ("delete", "", "pods"))
         self.await_use(CONTROLLERS, ("delete", "bus.volcano.sh", "commands"))
+
+    def job_with_volumes(self) -> None:
+        """One claim takes a volume that exists, another needs one to be made. Nobody makes it, so the job waits."""
+        for name, provisioner in (("local", "kubernetes.io/no-provisioner"), ("made", "disk.example.com")):
+            about = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
+            self.make({**about, "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"})
+        has = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
+        spec = {**has, "hostPath": {"path": "/x"}}
+        self.make({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "free"}, "spec": spec})
+        status = json.dumps({"status": {"phase": "Available"}})
+        self.kubectl("patch", "pv", "free", "--subresource=status", "-p", status)
+        claims = [
+            {"mountPath": f"/{name}", "volumeClaim": self.claim(storage_class=name)} for name in ("local", "made")
+        ]
+        self.make(self.job("writes", 1, volumes=claims))
+        self.await_use(SCHEDULER, ("patch", "", "persistentvolumes"))
+        self.await_use(SCHEDULER, ("patch", "", "persistentvolumeclaims"))
+        self.kubectl("delete", "jobs.batch.volcano.sh", "writes")
+        self.kubectl("delete", "pods", "-l", "volcano.sh/job-name=writes", "--grace-period=0", "--force")
+
+    def claim(self, storage_class: str) -> Object:
+        asks = {"requests": {"storage": "1Gi"}}
+        return {"accessModes": ["ReadWriteOnce"], "storageClassName": storage_class, "resources": asks}
 
     def command(self, kind: str, version: str, name: str, action: str) -> None:
         target = {"apiVersion": version, "kind": kind, "name": name}

@@ -25,6 +25,7 @@ def may_run(pod: TaskSpec, node: NodeSpec, nodes: Sequence[NodeSpec], placed: Pl
         "affinity": near(pod, node, nodes, placed),
         "anti-affinity": away(pod, node, nodes, placed),
         "others' anti-affinity": welcome(pod, node, nodes, placed),
+        "volumes": volumes_usable(pod, node, placed),
         "spread": all(within_skew(s, pod, node, nodes, placed) for s in pod.constraints.spread if s.hard),
     }
 
@@ -62,6 +63,37 @@ def selected(pod: TaskSpec, node: NodeSpec) -> bool:
         if (term.labels or term.fields) and picks(term.labels, node.labels) and picks(term.fields, fields):
             return True
     return False
+
+
+def volumes_usable(pod: TaskSpec, node: NodeSpec, placed: Placed) -> bool:
+    demand = pod.constraints.volumes
+    if demand is None:
+        return True
+    fields = {"metadata.name": node.name}
+    for volume in demand.nodes:
+        terms = [term for term in volume.terms if term.labels or term.fields]
+        if not any(picks(term.labels, node.labels) and picks(term.fields, fields) for term in terms):
+            return False
+    if demand.waits_for or any(set(demand.exclusive) & set(_exclusive(other)) for other, _, _ in placed):
+        return False
+    here = [other for other, where, _ in placed if where == node.name]
+    for attachment in demand.attached:
+        before, after = _attached(here, attachment.driver), _attached([*here, pod], attachment.driver)
+        limit = dict(node.volume_limits).get(attachment.driver)
+        if limit is not None and after > max(limit, before):
+            return False
+    return True
+
+
+def _exclusive(pod: TaskSpec) -> tuple[str, ...]:
+    return pod.constraints.volumes.exclusive if pod.constraints.volumes is not None else ()
+
+
+def _attached(pods: Sequence[TaskSpec], driver: str) -> int:
+    """How many volumes of a driver these pods attach to a node that they share."""
+    found = [each for pod in pods if pod.constraints.volumes for each in pod.constraints.volumes.attached]
+    mine = [each for each in found if each.driver == driver]
+    return sum(each.private for each in mine) + len({volume for each in mine for volume in each.shared})
 
 
 def covers(toleration: Toleration, taint: Taint) -> bool:

@@ -34,11 +34,18 @@ class Cluster:
         taints: Iterable[Taint] = (),
         unschedulable: bool = False,
         ready: bool = True,
+        volume_limits: tuple[tuple[str, int], ...] = (),
     ) -> None:
         """A machine is as described."""
         vector = self.state.registry.vector(offers or {"cpu": 8, "memory": "8Gi", "pods": 100}, where=name)
         spec = NodeSpec(
-            name, vector, labels=labels or {}, taints=tuple(taints), unschedulable=unschedulable, ready=ready
+            name,
+            vector,
+            labels=labels or {},
+            taints=tuple(taints),
+            unschedulable=unschedulable,
+            ready=ready,
+            volume_limits=volume_limits,
         )
         self.state.apply(Changed(spec))
 

@@ -28,6 +28,7 @@ from pumice.kube.client.api_errors import ApiError as ClientError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
 from pumice.kube.resources import (
+    CLAIMS,
     COMMANDS,
     CONFIG_MAPS,
     EVENTS,
@@ -54,7 +55,7 @@ OWNED = (*WORK, *BESIDE)
 GOODBYE = 0.2
 """Seconds in which TLS connections that were left say so to the other end."""
 
-_RESOURCES = {resource.name: resource for resource in (EVENTS, LEASES, NODES.raw, PODS.raw)}
+_RESOURCES = {resource.name: resource for resource in (CLAIMS.raw, EVENTS, LEASES, NODES.raw, PODS.raw)}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -68,11 +69,13 @@ def simulated_nodes(access: Access, nodes: Sequence[Document], *, speed: float =
     async def play() -> None:
         async with Session(access) as session:
             api = Api(session)
+            remote = Remote(api)
             kubelets = Kubelets(
-                cast("Embedded", Remote(api)), Clock(speed), nodes, config=KubeletConfig(PUMICE, start_seconds=0)
+                cast("Embedded", remote), Clock(speed), nodes, config=KubeletConfig(PUMICE, start_seconds=0)
             )
             await kubelets.register()
-            work = [asyncio.ensure_future(each) for each in (kubelets.run(), Garbage(api).run(), stop.wait())]
+            parts = (kubelets.run(), remote.keep(CLAIMS.name), Garbage(api).run(), stop.wait())
+            work = [asyncio.ensure_future(each) for each in parts]
             ready.set()
             done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
             for each in work:
@@ -185,6 +188,11 @@ class Remote:
                 yield self._taken(changes)
         finally:
             work.cancel()
+
+    async def keep(self, resource: str) -> None:
+        """Follow a resource only to read it."""
+        async for _ in self.follow(resource):
+            pass
 
     def _taken(self, changes: Sequence[change_queue.Change[Document]]) -> Sequence[Change]:
         found = []

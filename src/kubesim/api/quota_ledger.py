@@ -29,7 +29,9 @@ from kubesim.storage import Store
 
 QUOTAS: Final = "resourcequotas"
 COUNT: Final = "count/"
-BY_NAME: Final = frozenset({"configmaps", "secrets", "services", "replicationcontrollers", QUOTAS})
+BY_NAME: Final = frozenset(
+    {"configmaps", "persistentvolumeclaims", "secrets", "services", "replicationcontrollers", QUOTAS}
+)
 UNCOUNTED: Final = frozenset({"events"})  # they tell what happens when a quota is exceeded
 
 _decode = msgspec.json.Decoder().decode

@@ -25,6 +25,7 @@ def all_controllers(api: InProcessClient, clock: Clock) -> list[Coroutine[Any, A
     from kubesim.controllers.jobs import job_controller
     from kubesim.controllers.lazy_start import LAZY_CONTROLLERS, run_when_used
     from kubesim.controllers.nodes import node_lifecycle
+    from kubesim.controllers.volumes import ephemeral_claims, volume_controller
 
     return [
         service_accounts.run(api),
@@ -39,4 +40,6 @@ def all_controllers(api: InProcessClient, clock: Clock) -> list[Coroutine[Any, A
         quotas.run(api),
         replicasets.run(api, clock),
         *(run_when_used(api, clock, resource) for resource in LAZY_CONTROLLERS),
+        volume_controller.run(api, clock),
+        ephemeral_claims.run(api, clock),
     ]

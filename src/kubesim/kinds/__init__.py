@@ -22,6 +22,7 @@ from kubesim.kinds.events import events
 from kubesim.kinds.jobs import jobs
 from kubesim.kinds.leases import leases
 from kubesim.kinds.namespaces import namespaces
+from kubesim.kinds.persistent_volumes import persistent_volume_claims, persistent_volumes
 from kubesim.kinds.pod_disruption_budgets import pod_disruption_budgets
 from kubesim.kinds.priority_classes import priority_classes
 from kubesim.kinds.replication_controllers import replication_controllers
@@ -29,6 +30,7 @@ from kubesim.kinds.resource_quotas import resource_quotas
 from kubesim.kinds.service_accounts import service_accounts
 from kubesim.kinds.services import services
 from kubesim.kinds.stateful_sets import controller_revisions, stateful_sets
+from kubesim.kinds.storage_classes import csi_drivers, csi_nodes, csi_storage_capacities, storage_classes
 from kubesim.kinds.usage_metrics import usage_metrics
 from kubesim.registry.registry import Resource
 
@@ -46,6 +48,8 @@ def resources() -> Iterator[Resource]:
     yield replication_controllers()
     yield events()
     yield resource_quotas()
+    yield persistent_volumes()
+    yield persistent_volume_claims()
     yield deployments()
     yield replica_sets()
     yield stateful_sets()
@@ -57,6 +61,10 @@ def resources() -> Iterator[Resource]:
     yield priority_classes()
     yield leases()
     yield endpoint_slices()
+    yield storage_classes()
+    yield csi_nodes()
+    yield csi_drivers()
+    yield csi_storage_capacities()
     yield custom_resource_definitions()
     yield from reviews()
     yield from usage_metrics()

@@ -22,6 +22,7 @@ from kubesim.clock import Clock, parse_time
 from kubesim.controllers.events import EventRecorder
 from kubesim.controllers.gc.garbage_collector import split_key
 from kubesim.kubelet import pod_lifecycle
+from kubesim.kubelet.mounted_claims import claims_of, unmounted_claim
 from kubesim.kubelet.node_agents import NodeAgent, NodeAgents, is_alive, is_fully_reported
 from kubesim.kubelet.node_capacity import requested_vector
 from kubesim.kubelet.node_template import DEFAULT_CAPACITY, parse_capacity
@@ -43,13 +44,16 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 256
 RETRY_SECONDS = 1.0
+MOUNT_RETRY_SECONDS = 0.2
+"""How often the kubelet looks again for the volume of a claim."""
 
 
 class _PodState:
     """A pod on a node: its stage, since when, and its next step."""
 
     __slots__ = (
-        "address", "admitted", "coming", "deleted", "deletion", "entered", "host", "request", "stage", "step", "uid",
+        "address", "admitted", "coming", "deleted", "deletion", "entered", "has_claims", "host", "request", "stage",
+        "step", "uid",
     )  # fmt: skip
 
     def __init__(self, uid: str, host: NodeAgent, request: Vector) -> None:
@@ -58,6 +62,7 @@ class _PodState:
         self.request = request
         self.address = ""
         self.admitted = False
+        self.has_claims = False
         self.stage: tuple[PodStage, int] | None = None
         self.entered = 0.0
         self.coming: float | None = None  # when the next stage begins, if known before its watch event
@@ -147,6 +152,7 @@ class Kubelets:
         except ResourceError:
             request = ()
         pod_state = self._pod_states[key] = _PodState(pod["metadata"]["uid"], host, request)
+        pod_state.has_claims = any(True for _ in claims_of(pod))
         host.pods.add(key)
         if pod_stage(pod) not in {PodStage.NEW, PodStage.OVER}:
             pod_state.admitted = True
@@ -284,6 +290,8 @@ class Kubelets:
 
     async def _admit(self, key: str, pod_state: _PodState, at: float) -> None:
         host = pod_state.host
+        if pod_state.has_claims and await self._waits_for_claim(key, pod_state):
+            return
         lack = None if pod_state.admitted else host.capacity.shortage(pod_state.request)
         if lack is not None:
             reason, text = f"OutOf{lack.resource}", str(lack)
@@ -305,6 +313,19 @@ class Kubelets:
                 pod_lifecycle.start(pod, at, identity)
 
         await self._start(key, pod_state, admit)
+
+    async def _waits_for_claim(self, key: str, pod_state: _PodState) -> bool:
+        """Whether a claim of a pod is not bound. Then an event says so, and the kubelet looks again a little later."""
+        pod = self._api.read(*split_key(key))
+        problem = unmounted_claim(self._api, pod) if pod is not None else ""
+        if pod is None or not problem:
+            return False
+        await self._events.record_warning(pod, "FailedMount", problem, host=pod_state.host.name)
+        pod_state.coming = None
+        if self._pod_states.get(key) is pod_state and pod_state.step is not None:
+            later = self._clock.now() + MOUNT_RETRY_SECONDS
+            self._schedule_step(key, PodStep(PodAction.ADMIT, later))
+        return True
 
     async def _start(self, key: str, pod_state: _PodState, change: Callable[[Object], None]) -> None:
         pod = await self._update_status(key, pod_state, change)

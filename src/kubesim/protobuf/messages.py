@@ -25,6 +25,7 @@ from kubesim.kinds.jobs import SHAPES as JOBS
 from kubesim.kinds.leases import SHAPES as LEASES
 from kubesim.kinds.namespaces import SHAPES as NAMESPACES
 from kubesim.kinds.nodes import SHAPES as NODES
+from kubesim.kinds.persistent_volumes import SHAPES as VOLUMES
 from kubesim.kinds.pod_disruption_budgets import SHAPES as BUDGETS
 from kubesim.kinds.pods.schema import SHAPES as PODS
 from kubesim.kinds.priority_classes import SHAPES as PRIORITIES
@@ -33,17 +34,18 @@ from kubesim.kinds.resource_quotas import SHAPES as QUOTAS
 from kubesim.kinds.service_accounts import SHAPES as ACCOUNTS
 from kubesim.kinds.services import SHAPES as SERVICES
 from kubesim.kinds.stateful_sets import SHAPES as STATEFUL_SETS
+from kubesim.kinds.storage_classes import SHAPES as STORAGE
 from kubesim.openapi.components import SHAPES as SHARED
 from kubesim.protobuf.field_numbers import NUMBERS
 
 SHAPES: Final = (
     *(SHARED, podspec.SHAPES, PODS, WORKLOADS, JOBS, NODES, NAMESPACES, QUOTAS, PRIORITIES),
-    *(EVENTS, CONFIGS, ACCOUNTS, LEASES, BUDGETS, REVIEWS),
+    *(EVENTS, CONFIGS, ACCOUNTS, LEASES, BUDGETS, REVIEWS, VOLUMES, STORAGE),
     *(SERVICES, ENDPOINTS, REPLICATION, STATEFUL_SETS, DAEMON_SETS, CRON_JOBS),
 )
 CORE: Final = (
-    *("Binding", "ConfigMap", "Endpoints", "Event", "Namespace", "Node", "Pod", "ReplicationController"),
-    *("ResourceQuota", "Secret", "Service", "ServiceAccount"),
+    *("Binding", "ConfigMap", "Endpoints", "Event", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim"),
+    *("Pod", "ReplicationController", "ResourceQuota", "Secret", "Service", "ServiceAccount"),
 )
 KINDS: Final = frozenset(
     {
@@ -61,6 +63,10 @@ KINDS: Final = frozenset(
         ("policy/v1", "PodDisruptionBudget"),
         ("scheduling.k8s.io/v1", "PriorityClass"),
         ("coordination.k8s.io/v1", "Lease"),
+        ("storage.k8s.io/v1", "StorageClass"),
+        ("storage.k8s.io/v1", "CSINode"),
+        ("storage.k8s.io/v1", "CSIDriver"),
+        ("storage.k8s.io/v1", "CSIStorageCapacity"),
         ("authorization.k8s.io/v1", "SelfSubjectAccessReview"),
         ("authorization.k8s.io/v1", "SelfSubjectRulesReview"),
         ("authentication.k8s.io/v1", "SelfSubjectReview"),

@@ -214,7 +214,7 @@ PLUGINS: Final = (
     *_works("gang", "nodegroup"),
     _differs("nodeorder", "scores neither images, pod affinity nor volumes"),
     *_works("overcommit", "pdb"),
-    _differs("predicates", "checks nodes, taints, ports, pod affinity and spreading; devices have no check"),
+    _differs("predicates", "checks nodes, taints, ports, pod affinity, spreading and volumes; devices have no check"),
     *_works("priority"),
     _differs(
         "proportion",
@@ -238,7 +238,7 @@ PLUGINS: Final = (
 """Plugins of the scheduler configuration; a configuration that names one that is not there is rejected."""
 
 _CACHED = "results are always kept until something changes"
-_VOLUMES = "checks of volumes cannot be switched"
+_VOLUMES = "volumes are always checked"
 
 ARGUMENTS: Final = (
     _no_effect("nodeorder: podaffinity.weight", "preferred pod affinity is not scored"),

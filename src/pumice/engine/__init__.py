@@ -13,7 +13,7 @@ changelog. docs/engine.md shows how to use them.
 - Objects of the cluster, which ``Changed`` describes: ``NodeSpec`` with ``Taint``; ``Queue`` with ``QueueState``,
   ``GroupAffinity`` and ``HierarchyEntry``; ``Quota``; ``PriorityClass``; ``DisruptionBudget``; ``JobSpec`` with
   ``JobPhase``; ``TaskSpec`` with ``TaskStatus`` and ``Constraints`` (``NodeTerm``, ``PodTerm``, ``Spread``,
-  ``Toleration``, and label requirements: ``Requirement``).
+  ``Toleration``, ``VolumeDemand`` with ``VolumeNodes`` and ``Attachment``, and label requirements: ``Requirement``).
 - Amounts: ``Registry`` turns quantities such as ``4Gi`` into a ``Vector`` of integers; ``Items`` are the entries of a
   vector that are not zero. Times are integers too, in microseconds.
 - Checkpoints: ``snapshot_engine`` gives an ``EngineSnapshot``, from which ``restore_engine`` makes an engine that goes
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pumice.engine.plugins.plugin_chain import PluginFactory
     from pumice.engine.preemption.cooldown import NO_COOLDOWN, PreemptionCooldown
     from pumice.model.specs import (
+        Attachment,
         Constraints,
         DisruptionBudget,
         GroupAffinity,
@@ -68,6 +69,8 @@ if TYPE_CHECKING:
         TaskStatus,
         Toleration,
         Vector,
+        VolumeDemand,
+        VolumeNodes,
     )
 
 __all__ = [
@@ -75,6 +78,7 @@ __all__ = [
     "BUILT_IN",
     "DEFAULT_CONFIG",
     "NO_COOLDOWN",
+    "Attachment",
     "Bind",
     "BindFailed",
     "Changed",
@@ -117,6 +121,8 @@ __all__ = [
     "TaskStatus",
     "Toleration",
     "Vector",
+    "VolumeDemand",
+    "VolumeNodes",
     "parse_config",
     "reconfigured",
     "restore_engine",

@@ -18,6 +18,8 @@ CERTIFICATE_SECRET = f"{INSTALL_NAME}-webhooks"
 """The Secret with the certificate of the webhooks."""
 
 LIST_WATCH = ("list", "watch")
+STORAGE_KINDS = ("storageclasses", "csinodes", "csidrivers", "csistoragecapacities")
+"""The resources of storage.k8s.io that say where volumes can be used and made."""
 _VOLCANO, _JOBS, _BUS = "scheduling.volcano.sh", "batch.volcano.sh", "bus.volcano.sh"
 
 
@@ -48,6 +50,9 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule("", ("pods/binding", "pods/eviction"), ("create",)),
         PolicyRule("", ("pods/status",), ("patch",)),
         PolicyRule("", ("events",), ("create", "patch")),
+        # To choose volumes and nodes for claims that wait for their first consumer.
+        PolicyRule("", ("persistentvolumes", "persistentvolumeclaims"), (*LIST_WATCH, "patch")),
+        PolicyRule("storage.k8s.io", STORAGE_KINDS, LIST_WATCH),
         PolicyRule("policy", ("poddisruptionbudgets",), LIST_WATCH),
         PolicyRule("scheduling.k8s.io", ("priorityclasses",), LIST_WATCH),
         PolicyRule(_VOLCANO, ("queues",), LIST_WATCH),
@@ -61,6 +66,7 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule("", ("events",), ("create",)),
         PolicyRule("", ("configmaps",), ("get", "create", "patch")),
         PolicyRule("", ("services",), ("get", "create")),
+        PolicyRule("", ("persistentvolumeclaims",), ("get", "create")),
         PolicyRule("apps", ("replicasets", "statefulsets"), ("get",)),
         PolicyRule("batch", ("jobs",), ("get",)),
         PolicyRule(_VOLCANO, ("queues",), ("get", *LIST_WATCH, "create", "patch", "delete")),
@@ -89,7 +95,15 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
 }
 """Rights in the whole cluster."""
 
-_JOBS_ONLY = frozenset({("", "configmaps"), ("", "services"), (_JOBS, "jobs/status"), (_JOBS, "jobs/finalizers")})
+_JOBS_ONLY = frozenset(
+    {
+        ("", "configmaps"),
+        ("", "services"),
+        ("", "persistentvolumeclaims"),
+        (_JOBS, "jobs/status"),
+        (_JOBS, "jobs/finalizers"),
+    }
+)
 """Rules that the controllers need for Volcano Jobs only."""
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pumice.install.install_options import INSTALL_NAME, labels
-from pumice.install.rbac import PolicyRule
+from pumice.install.rbac import STORAGE_KINDS, PolicyRule
 from pumice.kube.resources import COMMANDS, QUEUES
 
 Object = dict[str, Any]
@@ -54,6 +54,8 @@ USER_RULES: Final[dict[str, tuple[PolicyRule, ...]]] = {
         PolicyRule(_BUS, ("commands",), (*_READ, "create", "delete")),
         PolicyRule("", ("nodes",), _READ),
         PolicyRule("policy", ("poddisruptionbudgets",), _READ),
+        PolicyRule("", ("persistentvolumes", "persistentvolumeclaims"), _READ),
+        PolicyRule("storage.k8s.io", STORAGE_KINDS, _READ),
     ),
 }
 """The rules of each role."""

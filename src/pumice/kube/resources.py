@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from kubebase.field_error import FieldError
-from pumice.kube.decode import api_types
+from pumice.kube.decode import api_types, storage_types
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.struct_decode import read
 
@@ -91,6 +91,7 @@ def _key(document: Any) -> str:
 
 
 _SCHEDULING = "scheduling.volcano.sh/v1beta1"
+_STORAGE = "storage.k8s.io/v1"
 
 NAMESPACES = Resource("v1", "namespaces", "Namespace", api_types.Object, namespaced=False)
 NODES = Resource("v1", "nodes", "Node", api_types.Node, namespaced=False)
@@ -105,6 +106,12 @@ POD_DISRUPTION_BUDGETS = Resource(
 )
 QUEUES = Resource(_SCHEDULING, "queues", "Queue", api_types.Queue, namespaced=False)
 POD_GROUPS = Resource(_SCHEDULING, "podgroups", "PodGroup", api_types.PodGroup)
+CLAIMS = Resource("v1", "persistentvolumeclaims", "PersistentVolumeClaim", storage_types.PersistentVolumeClaim)
+VOLUMES = Resource("v1", "persistentvolumes", "PersistentVolume", storage_types.PersistentVolume, namespaced=False)
+STORAGE_CLASSES = Resource(_STORAGE, "storageclasses", "StorageClass", storage_types.StorageClass, namespaced=False)
+CSI_NODES = Resource(_STORAGE, "csinodes", "CSINode", storage_types.CSINode, namespaced=False)
+CSI_DRIVERS = Resource(_STORAGE, "csidrivers", "CSIDriver", storage_types.CSIDriver, namespaced=False)
+STORAGE_CAPACITIES = Resource(_STORAGE, "csistoragecapacities", "CSIStorageCapacity", storage_types.CSIStorageCapacity)
 JOBS: Resource[Document] = Resource("batch.volcano.sh/v1alpha1", "jobs", "Job", dict)
 COMMANDS: Resource[Document] = Resource("bus.volcano.sh/v1alpha1", "commands", "Command", dict)
 LEASES: Resource[Document] = Resource("coordination.k8s.io/v1", "leases", "Lease", dict)

@@ -237,6 +237,34 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
+class VolumeNodes:
+    """The nodes from which a volume of a pod can be used: those that any of the terms selects."""
+
+    terms: tuple[NodeTerm, ...]
+    reason: str  # about the other nodes, in the words of kube-scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """The volumes of one storage driver that a pod attaches to its node, which may limit their number."""
+
+    driver: str
+    private: int = 0  # volumes that no other pod uses
+    shared: tuple[str, ...] = ()  # volumes that other pods use too: they count once per node
+    reason: str = "node(s) exceed max volume count"  # about nodes that take no more, in the words of kube-scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeDemand:
+    """What the volumes of a pod demand of its node."""
+
+    waits_for: str = ""  # why the pod can use no node until its volumes change, in the words of kube-scheduler
+    nodes: tuple[VolumeNodes, ...] = ()
+    attached: tuple[Attachment, ...] = ()
+    exclusive: tuple[str, ...] = ()  # volumes that one pod of the cluster may use at a time
+
+
+@dataclass(frozen=True, slots=True)
 class Constraints:
     """Scheduling constraints of a task other than its request. ``FREE``, the empty one, is the most common."""
 
@@ -248,11 +276,14 @@ class Constraints:
     affinity: tuple[PodTerm, ...] = ()
     anti_affinity: tuple[PodTerm, ...] = ()
     spread: tuple[Spread, ...] = ()
+    volumes: VolumeDemand | None = None  # None: the pod has no claims
 
     @property
     def coupled(self) -> bool:
         """Whether feasibility depends on the placement of other pods."""
-        return bool(self.ports or self.affinity or self.anti_affinity or self.spread)
+        if self.ports or self.affinity or self.anti_affinity or self.spread:
+            return True
+        return self.volumes is not None and bool(self.volumes.attached or self.volumes.exclusive)
 
 
 FREE = Constraints()
@@ -306,6 +337,7 @@ class NodeSpec:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     ready: bool = True
+    volume_limits: tuple[tuple[str, int], ...] = ()  # how many volumes of a storage driver can be attached
 
 
 Described = NodeSpec | Queue | Quota | PriorityClass | DisruptionBudget | JobSpec | TaskSpec

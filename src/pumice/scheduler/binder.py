@@ -4,6 +4,9 @@ The binder makes no decisions. It reports a rejected call to the engine as an ev
 outcome (the connection broke, the API is overloaded) until the API answers. Before it treats a binding as failed it
 reads the pod again, because the attempt without an answer may have succeeded.
 
+A pod whose claims have no volumes yet waits until ``VolumeBinder`` has bound them. Its capacity is taken meanwhile, and
+other pods are bound.
+
 Token buckets limit the rate of calls. Evictions have a bucket of their own, so that queued bindings do not delay an
 eviction that frees capacity.
 """
@@ -29,6 +32,8 @@ from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
 from pumice.scheduler.cluster_cache import Assumption, ClusterCache
 from pumice.scheduler.queue_conditions import QueueConditions
 from pumice.scheduler.status_writer import LATER, Status, StatusWriter
+from pumice.scheduler.volumes.volume_binder import VolumeBinder
+from pumice.scheduler.volumes.volume_plan import VolumePlan
 
 log = logging.getLogger(__name__)
 
@@ -74,11 +79,13 @@ class Binder:
         self._tasks: set[asyncio.Task[None]] = set()
         self._statuses = StatusWriter(api)
         self._conditions = QueueConditions(api)
+        self._volumes = VolumeBinder(api, cache.volumes, self._retry_until_answered)
         self._backoffs: dict[str, Backoff] = {}  # by pod, after a rejected call
         self.bound = 0
         self.evicted = 0
         self.failed = 0  # bindings and evictions
         self.failed_binds = 0
+        self.waiting_for_volumes = 0  # pods
         self.retried = 0  # bindings of pods for which a call was rejected before
 
     def execute(self, decisions: Iterable[Decision]) -> None:
@@ -86,7 +93,9 @@ class Binder:
         for decision in decisions:
             match decision:
                 case Bind(task, node):
-                    self._start(self._bind(task, node, self._cache.assume_bound(task, node)))
+                    assumed = self._cache.assume_bound(task, node)
+                    plan = self._cache.volumes.assume(task, node)
+                    self._start(self._bind(task, node, assumed, plan))
                 case Evict():
                     self._start(self._evict(decision, self._cache.assume_evicted(decision.task)))
                 case Enqueue(job):
@@ -114,8 +123,12 @@ class Binder:
 
     @property
     def in_flight(self) -> int:
-        """How many bindings and evictions are in flight."""
-        return len(self._tasks)
+        """How many bindings and evictions are in flight, without those that wait for volumes."""
+        return len(self._tasks) - self.waiting_for_volumes
+
+    def stop_waiting(self) -> None:
+        """Before the end: give up pods that wait for volumes. The scheduler that comes next places them again."""
+        self._volumes.stop()
 
     async def done(self) -> None:
         """Wait for all calls in flight."""
@@ -131,9 +144,11 @@ class Binder:
 
     # ---- pods ---------------------------------------------------------------------------------------------
 
-    async def _bind(self, key: str, node: str, assumed: Assumption) -> None:
+    async def _bind(self, key: str, node: str, assumed: Assumption, plan: VolumePlan | None) -> None:
         namespace, name = key.split("/")
         self.retried += key in self._backoffs
+        if plan is not None and not await self._bind_volumes(key, assumed, plan):
+            return
         try:
             await self._retry_until_answered(key, lambda: self._call_bind(namespace, name, node, assumed.uid))
         except Exception as error:  # whatever it was: the engine must not consider the pod bound for ever
@@ -144,6 +159,20 @@ class Binder:
         self._backoffs.pop(key, None)
         subject = Subject("v1", "Pod", name, namespace, assumed.uid)
         self._recorder.record(subject, "Scheduled", f"Successfully assigned {key} to {node}")
+
+    async def _bind_volumes(self, key: str, assumed: Assumption, plan: VolumePlan) -> bool:
+        """Bind the volumes of a pod. False: the pod is not to be bound, and the engine knows why."""
+        self.waiting_for_volumes += 1
+        try:
+            return await self._volumes.bind(key, plan, lambda: self._cache.is_assumed(key, assumed))
+        except Exception as error:  # whatever it was: the engine must not consider the pod bound for ever
+            namespace, name = key.split("/")
+            subject = Subject("v1", "Pod", name, namespace, assumed.uid)
+            self._recorder.record(subject, "FailedScheduling", f"binding volumes: {error}", kind="Warning")
+            await self._report_rejected(key, assumed, f"bind the volumes on {plan.node}", error)
+            return False
+        finally:
+            self.waiting_for_volumes -= 1
 
     async def _call_bind(self, namespace: str, name: str, node: str, uid: str) -> None:
         await self._binds.take()
@@ -207,7 +236,7 @@ class Binder:
         """Report a rejected call to the engine after a backoff. Until then the engine assumes success."""
         self.failed += 1
         self.failed_binds += bool(assumed.node)
-        log.warning('The API rejected a call: pod=%s call="%s" error="%s"', key, what, error)
+        log.warning('Failed to execute a decision: pod=%s call="%s" error="%s"', key, what, error)
         if len(self._backoffs) > MAX_BACKOFFS:
             self._backoffs.clear()  # most of these pods are long gone
         await asyncio.sleep(self._backoffs.setdefault(key, Backoff()).next())

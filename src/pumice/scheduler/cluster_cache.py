@@ -3,6 +3,9 @@
 Once the engine binds a pod, the cache reports the pod as bound, even if later watch events still show it unbound: the
 API server sent them before the binding. The cache drops the assumption when the API confirms the decision in an object
 of the same uid, or rejects it; then it reports the API's objects again.
+
+What a pod with claims demands of nodes depends on many objects. Such pods are reported by ``settled_events``, after all
+changes that arrived together.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from kubebase.resource_vector import Registry
 from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.kube.decode.convert import SCHEDULERS, describe
 from pumice.kube.decode.manifest_errors import ObjectError
+from pumice.kube.decode.storage import claims_of
+from pumice.kube.resources import NODES
 from pumice.kube.watch.change_queue import Change
 from pumice.model.specs import (
     Described,
@@ -28,6 +33,7 @@ from pumice.model.specs import (
     TaskSpec,
     TaskStatus,
 )
+from pumice.scheduler.volumes.volume_cache import STORAGE_RESOURCES, VolumeCache
 
 KINDS: dict[str, tuple[str, type[Described]]] = {
     "nodes": ("Node", NodeSpec),
@@ -39,6 +45,9 @@ KINDS: dict[str, tuple[str, type[Described]]] = {
     "podgroups.scheduling.volcano.sh": ("PodGroup", JobSpec),
 }
 """The resources that feed the engine: their kind, and the type each is decoded to."""
+
+STORAGE = frozenset(resource.name for resource in STORAGE_RESOURCES)
+"""The resources that reach the engine as constraints of pods and limits of nodes."""
 
 ENTERED = (JobPhase.INQUEUE, JobPhase.RUNNING, JobPhase.UNKNOWN, JobPhase.COMPLETED)
 
@@ -70,11 +79,16 @@ class ClusterCache:
             tuple[str, str], Described
         ] = {}  # by resource and key: many changes do not concern the engine
         self._enqueued: dict[str, str] = {}  # enqueued jobs, and the uid of their podgroup
+        self._nodes: dict[str, NodeSpec] = {}  # as last seen, without what storage drivers say of them
+        self.volumes = VolumeCache()
 
     # ---- watch events -------------------------------------------------------------------------------------
 
     def events_for(self, change: Change[Any]) -> Iterator[Event]:
         """The events for the engine that a change causes; none if the engine would see no difference."""
+        if change.resource in STORAGE:
+            self._note_storage(change)
+            return
         kind, described = KINDS[change.resource]
         if change.new is None:
             self._forget(change)
@@ -89,17 +103,69 @@ class ClusterCache:
         if isinstance(found, TaskSpec):
             self._uids[f"pods/{change.key}"] = change.uid
             self._tasks[change.key] = found
+            if self._note_claims(change.key, change.new, found):
+                return
             found = self._as_assumed(change.key, change.uid, found)
         elif isinstance(found, JobSpec):
             self._uids[f"podgroups/{change.key}"] = change.uid
             found = self._as_enqueued(change.key, change.uid, found)
-        place = (change.resource, change.key)
-        if found is not None and self._last_delivered.get(place) != found:
-            self._last_delivered[place] = found
+        elif isinstance(found, NodeSpec):
+            self._nodes[change.key] = found
+            self.volumes.set_node(change.key, found.labels)
+            found = self._with_volume_limits(found)
+        if found is not None:
+            yield from self._deliver(change.resource, change.key, found)
+
+    def settled_events(self) -> Iterator[Event]:
+        """The events about limits of nodes and pods with claims, after all changes that arrived together."""
+        if self.volumes.limits_changed:
+            self.volumes.limits_changed = False
+            for name, node in self._nodes.items():
+                yield from self._deliver(NODES.name, name, self._with_volume_limits(node))
+        for key in self.volumes.take_changed_pods():
+            if key in self._tasks:
+                seen = self._as_assumed(key, self.uid("pods", key), self._tasks[key])
+                yield from self._deliver("pods", key, self._with_volumes(key, seen))
+
+    def _deliver(self, resource: str, key: str, found: Described) -> Iterator[Event]:
+        if self._last_delivered.get((resource, key)) != found:
+            self._last_delivered[resource, key] = found
             yield Changed(found)
 
+    def _note_storage(self, change: Change[Any]) -> None:
+        try:
+            self.volumes.apply(change)
+        except ObjectError as error:
+            self._refused(error)  # the last valid state stays in force
+
+    def _note_claims(self, key: str, pod: Any, task: TaskSpec) -> bool:
+        """Record the claims of a pod. True: it has claims, and ``settled_events`` will report it."""
+        is_over = task.status in {TaskStatus.SUCCEEDED, TaskStatus.FAILED}
+        claims = claims_of(pod) if pod.spec.volumes and not is_over else ()
+        if claims:
+            self.volumes.set_pod(key, claims)
+            return True
+        if self.volumes.has_pod(key):
+            self.volumes.drop_pod(key)
+        return False
+
+    def _with_volumes(self, key: str, task: TaskSpec) -> TaskSpec:
+        demand = self.volumes.demand(key, placed=task.node is not None)
+        if demand is None:
+            return task
+        return replace(task, constraints=replace(task.constraints, volumes=demand))
+
+    def _with_volume_limits(self, node: NodeSpec) -> NodeSpec:
+        limits = self.volumes.limits_of(node.name)
+        return replace(node, volume_limits=limits) if limits else node
+
     def _forget(self, change: Change[Any]) -> None:
-        if change.resource == "pods":
+        if change.resource == NODES.name:
+            self._nodes.pop(change.key, None)
+            self.volumes.set_node(change.key, None)
+        elif change.resource == "pods":
+            if self.volumes.has_pod(change.key):
+                self.volumes.drop_pod(change.key)
             self._tasks.pop(change.key, None)
             self._assumed.pop(change.key, None)
             self._uids.pop(f"pods/{change.key}", None)
@@ -148,14 +214,18 @@ class ClusterCache:
         """Assume that a job is enqueued."""
         self._enqueued[job] = self.uid("podgroups", job)
 
+    def is_assumed(self, key: str, assumed: Assumption) -> bool:
+        """Whether an assumption still holds: the pod has not changed otherwise, and no decision replaced it."""
+        return self._assumed.get(key) is assumed
+
     def failed(self, key: str, assumed: Assumption) -> list[Event]:
         """Drop the assumption of a failed decision; returns the events for the engine, none if the pod has changed
         since.
         """
-        if self._assumed.get(key) is not assumed:
+        if not self.is_assumed(key, assumed):
             return []
         del self._assumed[key]
-        seen = self._last_delivered["pods", key] = self._tasks[key]
+        seen = self._last_delivered["pods", key] = self._with_volumes(key, self._tasks[key])
         return [BindFailed(key) if assumed.node else EvictFailed(key), Changed(seen)]
 
     @property

@@ -43,6 +43,7 @@ from pumice.scheduler.pod_conditions import PodConditions
 from pumice.scheduler.podgroup_status_updater import PodGroupStatusUpdater
 from pumice.scheduler.queue_status_updater import QueueStatusUpdater
 from pumice.scheduler.slewed_clock import SlewedClock
+from pumice.scheduler.volumes.volume_cache import STORAGE_RESOURCES
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,10 @@ GATHER = 0.02
 STALLED = 30.0
 """Seconds without a cycle after which the scheduler is unhealthy: one runs in every period."""
 
-WATCHED = (NODES, QUEUES, PRIORITY_CLASSES, RESOURCE_QUOTAS, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS)
+WATCHED = (
+    *(NODES, QUEUES, PRIORITY_CLASSES, RESOURCE_QUOTAS, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS),
+    *STORAGE_RESOURCES,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +171,8 @@ class Scheduler:
                 self.cycle()
 
     async def done(self) -> None:
-        """Wait for the decisions that are being executed."""
+        """Wait for the decisions that are being executed, but not for volumes."""
+        self.binder.stop_waiting()
         await self.binder.done()
         if self.decision_log is not None:
             self.decision_log.close()
@@ -188,6 +193,8 @@ class Scheduler:
         for change in changes:
             for event in self.cache.events_for(change):
                 self._deliver(event)
+        for event in self.cache.settled_events():
+            self._deliver(event)
         decisions = self._decide(int(now * 1_000_000))
         told, self._told = tuple(self._told), []
         self.binder.execute(decisions)

@@ -359,6 +359,35 @@ def test_a_place_that_is_taken_is_said_and_waited_for(tmp_path: Path) -> None:
     live(tmp_path, check)
 
 
+def test_job_creates_its_claims_and_its_pods_wait_for_them(tmp_path: Path) -> None:
+    async def check(running: RunningCluster) -> None:
+        asks = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+        await submit(running, "sums", task("t", 3, run=1000), volumes=[{"mountPath": "/out", "volumeClaim": asks}])
+        await eventually(lambda: status(running, "sums").get("running") == 3)
+        claim = running.api.read("persistentvolumeclaims", "default", "sums-volume-0") or {}
+        assert (claim["status"]["phase"], claim["spec"]["storageClassName"]) == ("Bound", "standard")
+        assert claim["metadata"]["ownerReferences"][0]["name"] == "sums"
+        await running.api.delete(JOBS, "default", "sums")
+        await eventually(lambda: not running.api.list("persistentvolumes"))  # deleted with its claim
+
+    live(tmp_path, check)
+
+
+def test_claim_that_is_refused_is_named_in_an_event_and_in_the_state_of_the_job(tmp_path: Path) -> None:
+    async def check(running: RunningCluster) -> None:
+        asks = {"accessModes": ["Any"], "resources": {"requests": {"storage": "1Gi"}}}
+        await submit(running, "sums", task("t", run=1000), volumes=[{"mountPath": "/out", "volumeClaim": asks}])
+        await eventually(lambda: status(running, "sums").get("state", {}).get("reason") == "PVCError")
+        message = status(running, "sums")["state"]["message"]
+        assert message.startswith("Failed to create PersistentVolumeClaim sums-volume-0: ")
+        assert "Unsupported value" in message
+        said = [e["message"] for e in running.api.list("events") if e["reason"] == "PVCError"]
+        assert said == [message]
+        assert not running.api.list("pods")
+
+    live(tmp_path, check)
+
+
 def test_hosts_are_kept_in_an_object_of_the_job_alone(tmp_path: Path) -> None:
     """A ConfigMap of that name may be somebody's own, or left over from an earlier job until that is cleared away."""
 

@@ -25,6 +25,7 @@ from pumice.model.specs import (
     Taint,
     TaskSpec,
     TaskStatus,
+    VolumeDemand,
 )
 
 SECOND = 1_000_000
@@ -211,6 +212,17 @@ def test_why_says_task_or_gang_can_never_fit() -> None:
     ]
     gang = world.why(world.job("gang", "q", 5, min_member=5))
     assert gang.notes == ["it must start 5 tasks together, but the empty cluster has capacity for 4"]
+
+
+def test_why_names_the_claim_that_a_job_waits_for() -> None:
+    world = World()
+    world.node("n")
+    world.queue("q")
+    reason = 'persistentvolumeclaim "data" not found'
+    answer = world.why(world.job("early", "q", 1, constraints=Constraints(volumes=VolumeDemand(waits_for=reason))))
+    assert answer.cause == "volume"
+    assert answer.verdict == 'ns/early waits: persistentvolumeclaim "data" not found'
+    assert answer.needs == ["create the claims that its pods name, or see why they are not bound: kubectl describe pvc"]
 
 
 def test_first_come_first_served() -> None:

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from kubebase.label_selector import Requirement
 from kubebase.resource_vector import Registry
 from pumice.engine.actions import ACTIONS
 from pumice.engine.config.scheduler_config import parse_config
@@ -14,14 +15,18 @@ from pumice.engine.explain.pending_reason import UNSCHEDULABLE, PendingReason, P
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.engine.preemption.cooldown import NO_COOLDOWN
 from pumice.model.specs import (
+    Attachment,
     Constraints,
     JobPhase,
     JobSpec,
     NodeSpec,
+    NodeTerm,
     Queue,
     QueueState,
     Taint,
     TaskSpec,
+    VolumeDemand,
+    VolumeNodes,
 )
 from tests.support.taking import Shell
 
@@ -120,6 +125,39 @@ def test_pending_reason_without_nodes_is_unschedulable(shell: Shell) -> None:
 
 def test_a_job_that_runs_has_nothing_to_say(shell: Shell) -> None:
     assert reason(shell, job(shell, "small")) is None
+
+
+# ---- volumes ----------------------------------------------------------------------------------------------------
+
+
+def wants_volume(**demand: object) -> Constraints:
+    return Constraints(volumes=VolumeDemand(**demand))  # type: ignore[arg-type]  # fields of a demand
+
+
+def test_claim_that_is_missing_is_no_reason_for_nodes(shell: Shell) -> None:
+    constraints = wants_volume(waits_for='persistentvolumeclaim "data" not found')
+    found = reason(shell, job(shell, "early", constraints=constraints))
+    message = '0/3 nodes are available: persistentvolumeclaim "data" not found.'
+    assert found == PendingReason("WaitingForVolume", message)
+
+
+def test_nodes_that_cannot_use_a_volume_are_counted(shell: Shell) -> None:
+    here = NodeTerm(fields=(Requirement("metadata.name", "In", ("n1",)),))
+    volume = VolumeNodes((here,), "node(s) didn't match PersistentVolume's node affinity")
+    found = reason(shell, job(shell, "local", cpu=5, constraints=wants_volume(nodes=(volume,))))
+    elsewhere = "2 node(s) didn't match PersistentVolume's node affinity"
+    message = f"0/3 nodes are available: {elsewhere}, 1 Insufficient cpu."
+    assert found == PendingReason(UNSCHEDULABLE, message)
+
+
+def test_a_larger_cluster_attaches_more_volumes(shell: Shell) -> None:
+    for name in ("n1", "n2", "n3"):
+        node(shell, name, volume_limits=(("disk", 1),))
+    attaches = wants_volume(attached=(Attachment("disk", private=1),))
+    job(shell, "first", 3, constraints=attaches)
+    shell.settle()
+    found = reason(shell, job(shell, "fourth", constraints=attaches))
+    assert found == PendingReason(UNSCHEDULABLE, "0/3 nodes are available: 3 node(s) exceed max volume count.")
 
 
 # ---- queues: no node would help ----------------------------------------------------------------------------------

@@ -15,7 +15,18 @@ from kubebase.label_selector import Requirement
 from pumice.engine.checkpoint.restore import reconfigured
 from pumice.engine.decisions import Bind, Evict, Pipeline
 from pumice.engine.events import BindFailed, Changed, EvictFailed, Gone
-from pumice.model.specs import Constraints, JobSpec, NodeSpec, PodTerm, Queue, QueueState, TaskSpec, TaskStatus
+from pumice.model.specs import (
+    Attachment,
+    Constraints,
+    JobSpec,
+    NodeSpec,
+    PodTerm,
+    Queue,
+    QueueState,
+    TaskSpec,
+    TaskStatus,
+    VolumeDemand,
+)
 from tests.cli.command import pumice_command
 from tests.sim.samples import job, node, queue_at, scenario
 from tests.support.taking import SECOND, Shell, taking_engine
@@ -371,12 +382,21 @@ def test_failed_eviction_on_other_node_keeps_queue_within_capability() -> None:
 # --- pods that keep others away until they are gone -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["port", "anti-affinity"])
+APART = PodTerm(HOST, (Requirement("app", "In", ("x",)),))
+KEEPING_AWAY = {
+    "port": Constraints(ports=(("TCP", "", 80),)),
+    "anti-affinity": Constraints(anti_affinity=(APART,)),
+    "volume limit": Constraints(volumes=VolumeDemand(attached=(Attachment("disk", private=1),))),
+    "volume of one pod": Constraints(volumes=VolumeDemand(exclusive=("ns/claim",))),
+}
+
+
+@pytest.mark.parametrize("how", KEEPING_AWAY)
 def test_a_terminating_pod_keeps_its_port_and_its_distance(how: str) -> None:
     # There is room for both, but not for both at once: a's pod goes, and b's waits although nothing else is short.
-    apart = PodTerm(HOST, (Requirement("app", "In", ("x",)),))
-    constraints = Constraints(ports=(("TCP", "", 80),)) if how == "port" else Constraints(anti_affinity=(apart,))
+    constraints = KEEPING_AWAY[how]
     shell = two_queues(4, filled=False, plugins=("priority", "gang", "conformance", "predicates"))
+    shell.node("n0", 4, labels={HOST: "n0"}, volume_limits=(("disk", 1),))
     shell.job("a", [(3,)], name="a", constraints=constraints, labels={"app": "x"})
     shell.cycle()
     shell.job("b", [(1,)] * 4, name="b", constraints=constraints, labels={"app": "x"})

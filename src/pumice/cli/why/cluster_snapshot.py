@@ -15,6 +15,8 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
 from kubebase.field_error import FieldError
 from kubebase.resource_vector import Registry
 from pumice.cli.cluster.denied_lists import list_if_allowed
@@ -24,13 +26,11 @@ from pumice.config.plugin_loader import plugin_factories
 from pumice.engine.checkpoint.engine_checkpoint import EngineCheckpoint, PreemptorsCheckpoint, ReservationsCheckpoint
 from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.engine import Engine
-from pumice.engine.events import Changed
 from pumice.engine.preemption.cooldown import LIVE
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client, Document
 from pumice.kube.decode.container_states import BlockedContainer, blocked_containers
-from pumice.kube.decode.convert import SCHEDULERS, describe
-from pumice.kube.decode.manifest_errors import ObjectError
+from pumice.kube.decode.convert import SCHEDULERS
 from pumice.kube.decode.pods import GROUP_NAME
 from pumice.kube.decode.struct_decode import microseconds, read
 from pumice.kube.resources import (
@@ -44,6 +44,9 @@ from pumice.kube.resources import (
     RESOURCE_QUOTAS,
     Resource,
 )
+from pumice.kube.watch.change_queue import Change
+from pumice.scheduler.cluster_cache import ClusterCache
+from pumice.scheduler.volumes.volume_cache import STORAGE_RESOURCES
 
 WATCHED_RESOURCES: tuple[Resource[Any], ...] = (
     NODES,
@@ -53,6 +56,7 @@ WATCHED_RESOURCES: tuple[Resource[Any], ...] = (
     POD_DISRUPTION_BUDGETS,
     POD_GROUPS,
     PODS,
+    *STORAGE_RESOURCES,
 )
 """The resources that the scheduler watches."""
 
@@ -103,6 +107,11 @@ class ClusterSnapshot:
             raise
 
     @property
+    def _sees_volumes(self) -> bool:
+        """Whether the volumes of pods can be judged. Without all storage objects every claim would look lost."""
+        return not any(resource in self.denied for resource in STORAGE_RESOURCES)
+
+    @property
     def can_explain(self) -> bool:
         """Whether an engine can repeat the scheduler's decision: it needs all queues, nodes and jobs."""
         return not any(resource in self.denied for resource in NEEDED_RESOURCES)
@@ -127,18 +136,20 @@ class ClusterSnapshot:
         registry = Registry()
         engine = Engine(config, plugin_factories(config), registry, LIVE)
         engine.context.now = now
+        cache = ClusterCache(registry, lambda error: self.unreadable.append(str(error)), self._scheduler_names)
         for resource in WATCHED_RESOURCES:
             for document in self.documents[resource.name]:
                 try:
                     shown = read(document, resource.shape)
-                    described = describe(resource.kind, shown, registry=registry, schedulers=self._scheduler_names)
-                except ObjectError as error:
-                    self.unreadable.append(str(error))
                 except FieldError as error:
                     self.unreadable.append(f"{resource.kind} {key_of(document)}: {error}")
-                else:
-                    if described is not None:
-                        engine.apply(Changed(described))
+                    continue
+                if resource is PODS and not self._sees_volumes:
+                    shown = replace(shown, spec=replace(shown.spec, volumes=()))
+                for event in cache.events_for(_appearance(resource, document, shown)):
+                    engine.apply(event)
+        for event in cache.settled_events():
+            engine.apply(event)
         engine.prepare()
         engine.restore(self._checkpoint(engine, now))
         return engine
@@ -328,6 +339,12 @@ def key_of(document: Document) -> str:
     """Namespace and name."""
     about = document.get("metadata") or {}
     return "/".join(filter(None, (about.get("namespace"), about.get("name"))))
+
+
+def _appearance(resource: Resource[Any], document: Document, shown: Any) -> Change[Any]:
+    """An object of a snapshot as a change that a scheduler would see."""
+    about = document["metadata"]
+    return Change(resource.name, key_of(document), about.get("uid", ""), about.get("resourceVersion", ""), None, shown)
 
 
 def _has_own(resource: Resource[Any], namespace: str) -> bool:

@@ -16,6 +16,7 @@ from kubebase.timestamps import stamp
 from kubebase.work_queue import WorkQueue
 from pumice.controllers import COMPONENT
 from pumice.controllers.commands import failure, in_order, is_for, record_failure
+from pumice.controllers.jobs.job_status import PVC_ERROR
 from pumice.controllers.jobs.plan import Change as ChangeWrite
 from pumice.controllers.jobs.plan import Keep, Make, Plan, Remove, SetStatus, Write, plan
 from pumice.controllers.jobs.plan import ObservedJob as SeenOfJob
@@ -41,7 +42,6 @@ LONGEST_WAIT: Final = 3600.0
 """Seconds after which a job that waits for a point in time is reconciled in any case: clocks are adjusted."""
 OTHER_OBJECT: Final = 422
 """Status code of a rejected patch whose uid is not the object's."""
-PVC_ERROR: Final = "PVCError"
 WARNINGS: Final = frozenset(
     {"PodFailed", "MaxRetry", "TaskFailed", "DependencyFailed", PLUGIN_ERROR, POD_GROUP_PENDING}
 )
@@ -64,6 +64,7 @@ class JobController:
         self._obeyed: set[str] = set()  # uids of deleted Commands that the informer may still show
         self._answers: dict[str, Document] = {}  # jobs as the server returned them, until the informer has caught up
         self._kept: dict[tuple[str, str, str], Document] = {}  # by job's uid, resource and name: the existing object
+        self._refused_claims: dict[str, str] = {}  # by job's uid: why its claim could not be created
         self._pending_reasons: dict[str, str] = {}  # by job's uid: why it waits, as the last Event says
         self.work_queue = WorkQueue(self._reconcile, retries=RETRY_POLICY)
 
@@ -113,7 +114,8 @@ class JobController:
             await self._dismiss(key, strangers)
             return None
         group = self._groups.get(f"{job['metadata']['namespace']}/{group_name(read_job(job))}")
-        seen = SeenOfJob(job, group.object if group else None, self._pods_now(key, uid), commands)
+        refused = self._refused_claims.get(uid, "")
+        seen = SeenOfJob(job, group.object if group else None, self._pods_now(key, uid), commands, refused)
         found = plan(seen, self._now())
         await self._carry_out(key, job, found)
         return None if found.again is None else min(max(0.0, found.again - self._now()), LONGEST_WAIT)
@@ -159,11 +161,16 @@ class JobController:
 
     def _forget_deleted_jobs(self) -> None:
         """Forget the objects and messages that were kept for jobs that no longer exist."""
-        known = {known.uid for known in self._jobs.values()} if self._kept or self._pending_reasons else set()
+        known = (
+            {known.uid for known in self._jobs.values()}
+            if self._kept or self._pending_reasons or self._refused_claims
+            else set()
+        )
         for place in [place for place in self._kept if place[0] not in known]:
             del self._kept[place]
-        for uid in self._pending_reasons.keys() - known:
-            del self._pending_reasons[uid]
+        for messages in (self._pending_reasons, self._refused_claims):
+            for uid in messages.keys() - known:
+                del messages[uid]
 
     # ---- writing --------------------------------------------------------------------------------------------
 
@@ -236,16 +243,12 @@ class JobController:
             raise
 
     async def _say_refused(self, job: Document, document: Document, error: ApiError) -> None:
-        what = f"{document['kind']} {document['metadata']['name']}"
-        await record_once(
-            self._api,
-            COMPONENT,
-            job,
-            PVC_ERROR if document["kind"] == CLAIMS.kind else "FailedCreate",
-            f"Failed to create {what}: {error.message}",
-            stamp(self._now()),
-            "Warning",
-        )
+        message = f"Failed to create {document['kind']} {document['metadata']['name']}: {error.message}"
+        reason = "FailedCreate"
+        if document["kind"] == CLAIMS.kind:
+            reason = PVC_ERROR
+            self._refused_claims[job["metadata"]["uid"]] = message  # the next attempt writes it to the status
+        await record_once(self._api, COMPONENT, job, reason, message, stamp(self._now()), "Warning")
 
     async def _say_taken(self, job: Document, document: Document) -> None:
         words = (
@@ -275,6 +278,8 @@ class JobController:
             there = await self._api.get(resource, name, namespace)
         except ApiError as error:
             if not error.not_found:
+                if error.forbidden:  # every attempt will fail until somebody grants the right
+                    await self._say_refused(job, document, error)
                 raise
             try:
                 await self._api.create(resource, document, namespace)
@@ -294,6 +299,8 @@ class JobController:
                 else:
                     await self._say_taken(job, document)
         self._kept[place] = document
+        if resource.name == CLAIMS.name and self._refused_claims.pop(job["metadata"]["uid"], ""):
+            self.work_queue.add(_key(job))  # to clear its status
 
 
 def _shows(known: CachedObject[Document], answer: Document) -> bool:

@@ -35,6 +35,8 @@ from pumice.kube.resources import Document
 
 CONTAINERS_BLOCKED: Final = "ContainersBlocked"
 """The reason in the state of a job whose pods have nodes and cannot start their containers."""
+PVC_ERROR: Final = "PVCError"
+"""The reason in the state of a job whose claims could not be created, and in the Event about it."""
 RESTART: Final = "restart."
 GENERATION: Final = "generation"
 
@@ -65,7 +67,7 @@ def read_standing(document: Document) -> JobStatus:
     status = document.get("status") or {}
     state, kept = status.get("state") or {}, status.get("controlledResources") or {}
     phase = state.get("phase")
-    if state.get("reason") == CONTAINERS_BLOCKED:  # not part of the state: it follows from the pods
+    if state.get("reason") in (CONTAINERS_BLOCKED, PVC_ERROR):  # no part of the state: it follows from other objects
         state = {name: value for name, value in state.items() if name not in ("reason", "message")}
     return JobStatus(
         phase=Phase(phase) if phase else None,
@@ -127,17 +129,27 @@ def _is_bound(member: PodRecord) -> bool:
     return bool(member.document["spec"].get("nodeName")) and not (member.finished or member.leaving)
 
 
-def written(job: Job, before: Document, now: JobStatus, counts: Counts, at: float, blocked: str = "") -> Document:
+def written(
+    job: Job,
+    before: Document,
+    now: JobStatus,
+    counts: Counts,
+    at: float,
+    blocked: str = "",
+    refused_claim: str = "",
+) -> Document:
     """The status to write: the status ``before``, updated to the job's state ``at`` this time.
 
-    ``blocked``: which containers cannot start.
+    ``blocked``: which containers cannot start. ``refused_claim``: why a claim of the job could not be created.
     """
     assert now.phase is not None
     moved = (before.get("state") or {}).get("phase") != now.phase
     since = stamp(at) if moved else before["state"].get("lastTransitionTime") or stamp(at)
     state = {"phase": now.phase.value, "lastTransitionTime": since}
     reason, message = now.reason, now.message
-    if blocked and now.phase.is_active and not message:
+    if refused_claim and now.phase.is_active and not message:
+        reason, message = PVC_ERROR, refused_claim
+    elif blocked and now.phase.is_active and not message:
         reason, message = CONTAINERS_BLOCKED, blocked
     state |= {name: text for name, text in (("reason", reason), ("message", message)) if text}
     status: dict[str, Any] = {

@@ -90,6 +90,8 @@ class ObservedJob:
     pods: Sequence[Document]
     commands: Sequence[Document] = field(default=())
     """Commands for this job, in the order of their creation."""
+    refused_claim: str = ""
+    """Why a claim of the job could not be created, if the last attempt failed."""
 
 
 def plan(seen: ObservedJob, now: float) -> Plan:
@@ -104,7 +106,7 @@ def plan(seen: ObservedJob, now: float) -> Plan:
         members = index_pods(job, members, after.version, after.restarts)
     counts = count(job, members)
     status = seen.job.get("status") or {}
-    new = written(job, status, after, counts, now, blocked_message(members))
+    new = written(job, status, after, counts, now, blocked_message(members), seen.refused_claim)
     writes: list[Write] = [SetStatus(new)] if new != status else []
     if step.obeyed is not None:
         writes.append(_removed(COMMANDS, step.obeyed))

@@ -9,7 +9,7 @@ borrowing it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import groupby
 
 from kubebase.resource_vector import PODS
@@ -99,6 +99,12 @@ def barred_shapes(job: Job, nodes: NodeTable) -> frozenset[TaskShape]:
     """Waiting shapes that would fit on no node even if it were empty."""
     barred = [shape for shape in job.pending if not nodes.possible(shape)]
     return frozenset(barred) if barred else frozenset()
+
+
+def volume_wait(shapes: Iterable[TaskShape]) -> str:
+    """Which volume the first of these shapes waits for; empty: they wait for none."""
+    demands = (shape.constraints.volumes for shape in sorted(shapes, key=lambda shape: shape.index))
+    return next((demand.waits_for for demand in demands if demand is not None and demand.waits_for), "")
 
 
 def can_ever_start(job: Job, start: int, barred: Collection[TaskShape], nodes: NodeTable, capacity: list[int]) -> bool:

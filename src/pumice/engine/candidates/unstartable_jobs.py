@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubebase.resource_vector import PODS
-from pumice.engine.candidates.job_demand import barred_shapes, can_ever_start
+from pumice.engine.candidates.job_demand import barred_shapes, can_ever_start, volume_wait
 from pumice.engine.candidates.oversized_jobs import find_oversize
 from pumice.engine.candidates.units import gang_tasks, missing_to_start, parts_of, sum_asks
 from pumice.engine.decisions import Bind, Enqueue, Evict
@@ -188,6 +188,8 @@ def fits_no_node(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
     barred, start = barred_shapes(job, nodes), context.policy.start_size(job)
     if len(barred) < len(job.pending) and can_ever_start(job, start, barred, nodes, context.state.capacity):
         return None
+    if reason := volume_wait(barred):
+        return Obstacle("WaitingForVolume", f"its pods wait for a volume: {reason}", REPORT_DELAY)
     if barred:
         shape = min(barred, key=lambda shape: shape.index)
         which = "its tasks" if len(job.pending) == 1 else "some of its tasks"
@@ -229,6 +231,8 @@ def _lacking(context: SchedulingContext, shape: TaskShape) -> str:
         return f"no node has {' or '.join(absent)}"
     if short := tuple((j, most[j]) for j, amount in shape.items if amount > most[j]):
         return f"the largest node has {_amounts(context, short, pods=True)}"
+    if shape.constraints.volumes is not None:
+        return "no node has enough of every resource, matches the pod's constraints and can use its volumes"
     return "no node has enough of every resource and matches the pod's selectors, affinities and tolerations"
 
 

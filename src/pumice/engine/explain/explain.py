@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kubebase.resource_vector import PODS
 from pumice.engine.actions import ACTIONS
-from pumice.engine.candidates.job_demand import barred_shapes, can_ever_start
+from pumice.engine.candidates.job_demand import barred_shapes, can_ever_start, volume_wait
 from pumice.engine.candidates.oversized_jobs import find_oversize
 from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.explain.competition import find_competition, fitting_now
@@ -234,12 +234,19 @@ def _never(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
         answer.needs.append(f"raise the capability of queue {beyond.queue.path}, or request less")
         return True
     barred = barred_shapes(job, nodes)
-    if barred:
+    without_volume = volume_wait(barred)
+    if without_volume:
+        answer.notes.append(without_volume)
+    elif barred:
         waiting = count(sum(len(job.pending[shape]) for shape in barred), "task")
         answer.notes.append(f"{waiting} would not fit any node, not even an empty one")
     can_start = can_ever_start(job, engine.policy.start_size(job), barred, nodes, engine.state.capacity)
     if can_start and len(barred) < len(job.pending):
         return False
+    if without_volume:
+        answer.cause = "volume"
+        answer.needs.append("create the claims that its pods name, or see why they are not bound: kubectl describe pvc")
+        return True
     answer.cause = "never"
     shapes = barred or frozenset(job.pending)
     answer.places = [_when_empty(engine, job, shape) for shape in sorted(shapes, key=lambda shape: shape.index)]

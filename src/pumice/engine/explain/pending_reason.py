@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kubebase.resource_vector import PODS
+from pumice.engine.candidates.job_demand import volume_wait
 from pumice.engine.candidates.units import AllocationUnit, gang_tasks, missing_to_start, parts_of, sum_asks
 from pumice.engine.explain.limit_report import limits_of
 from pumice.engine.explain.wait_report import Limit
@@ -84,6 +85,7 @@ class PendingReasons:
             self._closed_queue(leaf)
             or self._not_admitted(leaf)
             or self._incomplete_gang(job)
+            or self._without_volume(leaf)
             or self._behind_head(leaf)
             or self._stopped(leaf)
             or self._without_room(leaf)
@@ -127,6 +129,15 @@ class PendingReasons:
     def _incomplete_gang(self, job: Job) -> PendingReason | None:
         reason = self._engine.policy.job_valid(job)
         return PendingReason("WaitingForGang", f"Pods of the job are missing: {reason}.") if reason else None
+
+    def _without_volume(self, leaf: JobNode) -> PendingReason | None:
+        """A claim that is missing or not bound: no added node helps."""
+        unit: AllocationUnit | None = leaf.unit
+        waits_for = volume_wait((shape for shape, _ in unit.parts) if unit is not None else leaf.job.pending)
+        if not waits_for:
+            return None
+        message = f"0/{len(self._engine.nodes.nodes)} nodes are available: {waits_for}."
+        return PendingReason("WaitingForVolume", message)
 
     # ---- limits -----------------------------------------------------------------------------------------------------
 

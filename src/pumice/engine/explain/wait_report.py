@@ -19,6 +19,7 @@ Cause = Literal[
     "queue",  # its queue accepts no work
     "not let in",  # it may not create pods yet
     "pods",  # too few of its pods exist
+    "volume",  # a claim of its pods is missing or not bound
     "never",  # it would not fit an empty cluster
     "line",  # its queue is first come first served, and another job is first
     "limit",

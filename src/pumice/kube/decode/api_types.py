@@ -349,11 +349,26 @@ class TopologySpread(Wire, frozen=True):
     match_label_keys: tuple[str, ...] = ()
 
 
+class ClaimSource(Wire, frozen=True):
+    """A volume of a pod that is a claim."""
+
+    claim_name: str = ""
+
+
+class PodVolume(Wire, frozen=True):
+    """A volume of a pod, as far as it is a claim: one that exists, or one that is made for the pod."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: Any = None
+
+
 class PodSpec(Wire, frozen=True):
     """The spec of a pod."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
     overhead: Quantities = {}
     resources: Resources | None = None
     node_name: str = ""

@@ -15,6 +15,7 @@ from pumice.engine.plugins.builtin.predicates import placed_pods as census_modul
 from pumice.engine.state.task import Task
 from pumice.model.specs import (
     FREE,
+    Attachment,
     Constraints,
     NodeSpec,
     NodeTerm,
@@ -24,6 +25,8 @@ from pumice.model.specs import (
     TaskSpec,
     TaskStatus,
     Toleration,
+    VolumeDemand,
+    VolumeNodes,
 )
 from tests.oracles.kube_filters import may_run
 from tests.support.clusters import Cluster
@@ -125,11 +128,25 @@ on_nodes = {
     "tolerations": tuples(tolerations, 0, 2),
 }
 
+shared_volumes = tuples(st.sampled_from(["v1", "v2", "v3"]), 0, 2)
+attachments = st.builds(Attachment, st.just("disk"), st.sampled_from([0, 1, 1, 2]), shared_volumes) | st.builds(
+    Attachment, st.just("share"), st.sampled_from([0, 1]), shared_volumes
+)
+volume_demands = st.builds(
+    VolumeDemand,
+    waits_for=st.sampled_from(["", "", "", "", "", "a claim is missing"]),
+    nodes=tuples(st.builds(VolumeNodes, tuples(node_terms, 0, 2), st.just("elsewhere")), 0, 1),
+    attached=st.lists(attachments, max_size=2, unique_by=lambda each: each.driver).map(tuple),
+    exclusive=st.sampled_from([(), (), (), ("only",)]),
+)
+VOLUME_LIMITS = {"n0": (("disk", 2),), "n1": (("disk", 1), ("share", 1)), "n2": (("share", 2),), "n3": (("disk", 0),)}
+
 FAMILIES: dict[str, Anything] = {
     "nodes": st.builds(Constraints, **on_nodes),
     "ports": st.builds(Constraints, ports=tuples(ports, 1, 2)),
     "affinity": st.builds(Constraints, affinity=tuples(pod_terms, 1, 2)),
     "anti-affinity": st.builds(Constraints, anti_affinity=tuples(pod_terms, 1, 2)),
+    "volumes": st.builds(Constraints, volumes=volume_demands),
     "spread": st.builds(Constraints, spread=tuples(spread_constraints, 1, 2), **on_nodes),
 }
 FAMILIES["mixed"] = st.one_of(*FAMILIES.values())
@@ -144,7 +161,7 @@ class World:
     pods: list[Task] = field(default_factory=list)
 
     def describe(self, name: str, labels: dict[str, str], its_taints: tuple[Taint, ...]) -> None:
-        self.cluster.node(name, labels, taints=its_taints)
+        self.cluster.node(name, labels, taints=its_taints, volume_limits=VOLUME_LIMITS.get(name, ()))
         spec = self.cluster.state.nodes[name].spec
         assert spec is not None
         self.nodes[name] = spec

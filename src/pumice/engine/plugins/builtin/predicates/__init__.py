@@ -1,8 +1,9 @@
 """predicates: filter the feasible nodes of a task, apart from free capacity.
 
-Checks that depend on nodes alone (selectors, node affinity, taints) run once per shape over the ``node_columns`` of the
-node table. Checks that depend on other pods (host ports, pod affinity and anti-affinity, topology spread) run for each
-placement, on counters that ``placed_pods`` keeps up to date. Each check follows kube-scheduler, one file per check.
+Checks that depend on nodes alone (selectors, node affinity, taints, where volumes are) run once per shape over the
+``node_columns`` of the node table. Checks that depend on other pods (host ports, pod affinity and anti-affinity,
+topology spread, limits of volumes) run for each placement, on counters that ``placed_pods`` and ``attached_volumes``
+keep up to date. Each check follows kube-scheduler, one file per check.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.plugins.builtin.arguments import flag
+from pumice.engine.plugins.builtin.predicates.attached_volumes import AttachedVolumes, ExclusiveVolumes, VolumeLimits
 from pumice.engine.plugins.builtin.predicates.interpod import PodAffinity, PodAntiAffinity, SymmetricAntiAffinity
 from pumice.engine.plugins.builtin.predicates.node_affinity import selected
 from pumice.engine.plugins.builtin.predicates.node_columns import Mask, NodeColumns, columns_of
@@ -20,6 +22,7 @@ from pumice.engine.plugins.builtin.predicates.placed_pods import PlacedPods
 from pumice.engine.plugins.builtin.predicates.ports import FreePorts
 from pumice.engine.plugins.builtin.predicates.spread import TopologySpread, spreads
 from pumice.engine.plugins.builtin.predicates.taints import obstacles
+from pumice.engine.plugins.builtin.predicates.volume_nodes import usable_nodes
 from pumice.engine.plugins.plugin import Argument, Arguments, Plugin
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.task import Task
@@ -41,6 +44,10 @@ KUBE_MESSAGES: dict[type[Check], str] = {
     PodAntiAffinity: "node(s) didn't match pod anti-affinity rules",
     SymmetricAntiAffinity: "node(s) didn't satisfy existing pods anti-affinity rules",
     TopologySpread: "node(s) didn't match pod topology spread constraints",
+    ExclusiveVolumes: (
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by "
+        "another pod"
+    ),
 }
 """What kube-scheduler says of nodes that fail a check."""
 
@@ -67,6 +74,7 @@ class PredicatesPlugin(Plugin):
         self.pod_affinity = enabled.get("predicate.PodAffinityEnable", True)
         self.spread = enabled.get("predicate.PodTopologySpreadEnable", True)
         self._census = PlacedPods()
+        self._volumes = AttachedVolumes()
         self._columns: NodeColumns | None = None
         self._checks: WeakKeyDictionary[TaskShape, list[Check]] = WeakKeyDictionary()
 
@@ -92,16 +100,22 @@ class PredicatesPlugin(Plugin):
         if self.taints:
             for taint, blocked in obstacles(constraints.tolerations, columns).items():
                 yield f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}", ~blocked
+        yield from usable_nodes(constraints.volumes, columns)
         for check, mask in self._failed_pod_checks(shape, nodes):
-            yield KUBE_MESSAGES[type(check)], mask
+            message = check.kube_message if isinstance(check, VolumeLimits) else KUBE_MESSAGES[type(check)]
+            yield message, mask
 
     def placed(self, task: Task, node: ClusterNode) -> None:
         """Record a placed task."""
         self._census.placed(task, node)
+        if task.spec.constraints.volumes is not None:
+            self._volumes.placed(task, node)
 
     def removed(self, task: Task, node: ClusterNode) -> None:
         """Record a removed task."""
         self._census.removed(task)
+        if task.spec.constraints.volumes is not None:
+            self._volumes.removed(task)
 
     def _by_nodes(self, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
         columns = self._columns = columns_of(nodes, self._columns)
@@ -114,6 +128,7 @@ class PredicatesPlugin(Plugin):
             for taint, blocked in obstacles(constraints.tolerations, columns).items():
                 text = f"{taint.key}={taint.value}" if taint.value else taint.key
                 yield f"untolerated taint {text}:{taint.effect}", ~blocked
+        yield from usable_nodes(constraints.volumes, columns)
 
     def _by_pods(self, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
         for check, mask in self._failed_pod_checks(shape, nodes):
@@ -123,6 +138,7 @@ class PredicatesPlugin(Plugin):
         columns = self._columns = columns_of(nodes, self._columns)
         if self._census.follow(columns):
             self._checks.clear()
+        self._volumes.follow(columns)
         checks = self._checks.get(shape)
         if checks is None:
             checks = self._checks[shape] = self._make_checks(shape, columns)
@@ -144,6 +160,10 @@ class PredicatesPlugin(Plugin):
             checks.append(SymmetricAntiAffinity(identity, census))
         if self.spread:
             checks += spreads(shape, columns, census, hard=True)
+        if constraints.volumes is not None:
+            checks += [VolumeLimits(attachment, self._volumes) for attachment in constraints.volumes.attached]
+            if constraints.volumes.exclusive:
+                checks.append(ExclusiveVolumes(constraints.volumes.exclusive, self._volumes))
         return checks
 
 
