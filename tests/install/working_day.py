@@ -160,8 +160,11 @@ class Day:
 
     def job_from_start_to_end(self) -> None:
         """With what its plugins make, grown by one on the way, and gone when it is complete."""
-        self.make(self.job("long", plugins={"svc": [], "env": []}, ttlSecondsAfterFinished=0))
+        plugins = {"mpi": ["--master=work", "--worker=work"], "env": []}
+        self.make(self.job("long", plugins=plugins, ttlSecondsAfterFinished=0))
         self.await_job("long", 2)
+        made = "configmap/long-svc service/long networkpolicy.networking.k8s.io/long secret/long-ssh"
+        self.kubectl("get", *made.split())
         grown = {"spec": {"minAvailable": 3, "tasks": self.job("long", 3)["spec"]["tasks"]}}
         self.patch("jobs.batch.volcano.sh", "long", grown)
         self.await_job("long", 3)

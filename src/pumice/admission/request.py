@@ -47,8 +47,6 @@ class Settings:
     """Whether no other scheduler runs in this cluster: creating a pod that names one yields a warning."""
     default_scheduler: str = "pumice"
     """The scheduler name for the pods of a Job that names none."""
-    job_plugins: frozenset[str] = frozenset({"env", "svc"})
-    """Plugins of Jobs that have an effect here."""
     controllers: tuple[str, ...] = ("system:pumice", "system:serviceaccount:pumice-system:")
     """Users (or, with a trailing colon, prefixes) that act for others: they own no objects, and copy the user
     from an object that was verified.

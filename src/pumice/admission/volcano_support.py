@@ -82,7 +82,11 @@ FIELDS: Final[dict[str, tuple[Feature, ...]]] = {
         _differs("spec.queue", _ROUTED),
         *_works("spec.priorityClassName", "spec.maxRetry", "spec.minSuccess", "spec.ttlSecondsAfterFinished"),
         _no_effect("spec.runningEstimate", "no policy here uses estimates"),
-        _differs("spec.plugins", "see the job plugins below; others are accepted with a warning"),
+        _differs(
+            "spec.plugins",
+            "arguments that a plugin does not know are rejected; plugins other than those below are accepted with a "
+            "warning",
+        ),
         *_works("spec.volumes"),
         _no_effect("spec.networkTopology", _TOPOLOGY),
         _differs(
@@ -168,20 +172,7 @@ ANNOTATIONS: Final = (
 )
 """Annotations of jobs, podgroups, pods, queues and namespaces."""
 
-JOB_PLUGINS: Final = (
-    *_works("env"),
-    _differs(
-        "svc",
-        "its arguments have no effect: it always injects the hosts, publishes pods that are not ready, and "
-        "creates no NetworkPolicy",
-    ),
-    _no_effect("ssh", "no keys are created; containers that need ssh between pods fail"),
-    _no_effect("mpi", "no host file and no ssh keys are created"),
-    _no_effect("tensorflow", "set TF_CONFIG in the template, with the hosts of svc"),
-    _no_effect("pytorch", "set MASTER_ADDR, WORLD_SIZE and RANK in the template, with the hosts of svc"),
-    _no_effect("ray", "use KubeRay, whose pods are scheduled as a gang"),
-    _no_effect("hcclrank", "no ranks of Ascend devices are set"),
-)
+JOB_PLUGINS: Final = (*_works("env", "svc", "ssh", "mpi", "tensorflow", "pytorch", "ray", "hcclrank"),)
 """Plugins of Jobs. A job with one that has no effect is accepted with a warning."""
 
 ACTIONS: Final = (

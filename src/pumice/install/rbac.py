@@ -60,7 +60,9 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule("", ("pods",), (*LIST_WATCH, "create", "patch", "delete")),
         PolicyRule("", ("events",), ("create",)),
         PolicyRule("", ("configmaps",), ("get", "create", "patch")),
-        PolicyRule("", ("services",), ("get", "create")),
+        # For the plugins of jobs. Reading Secrets adds nothing to creating pods, which may mount them.
+        PolicyRule("", ("services", "secrets"), ("get", "create")),
+        PolicyRule("networking.k8s.io", ("networkpolicies",), ("get", "create")),
         PolicyRule("apps", ("replicasets", "statefulsets"), ("get",)),
         PolicyRule("batch", ("jobs",), ("get",)),
         PolicyRule(_VOLCANO, ("queues",), ("get", *LIST_WATCH, "create", "patch", "delete")),
@@ -89,7 +91,15 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
 }
 """Rights in the whole cluster."""
 
-_JOBS_ONLY = frozenset({("", "configmaps"), ("", "services"), (_JOBS, "jobs/status"), (_JOBS, "jobs/finalizers")})
+_JOBS_ONLY = frozenset(
+    {
+        ("", "configmaps"),
+        ("", "services"),
+        ("networking.k8s.io", "networkpolicies"),
+        (_JOBS, "jobs/status"),
+        (_JOBS, "jobs/finalizers"),
+    }
+)
 """Rules that the controllers need for Volcano Jobs only."""
 
 

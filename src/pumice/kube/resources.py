@@ -109,3 +109,6 @@ JOBS: Resource[Document] = Resource("batch.volcano.sh/v1alpha1", "jobs", "Job", 
 COMMANDS: Resource[Document] = Resource("bus.volcano.sh/v1alpha1", "commands", "Command", dict)
 LEASES: Resource[Document] = Resource("coordination.k8s.io/v1", "leases", "Lease", dict)
 CONFIG_MAPS: Resource[Document] = Resource("v1", "configmaps", "ConfigMap", dict)
+SECRETS: Resource[Document] = Resource("v1", "secrets", "Secret", dict)
+SERVICES: Resource[Document] = Resource("v1", "services", "Service", dict)
+NETWORK_POLICIES: Resource[Document] = Resource("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", dict)

@@ -129,12 +129,6 @@ def test_job_admission_fills_in_defaults():
     assert (made["maxRetry"], made["schedulerName"]) == (3, "pumice")
 
 
-def test_plugins_without_effect_are_warned_of():
-    assert ask(AROUND, job("j", "q", plugins={"ssh": [], "env": []})).warnings == [
-        "spec.plugins.ssh: has no effect; supported plugins: env, svc"
-    ]
-
-
 def changed(edit):
     old = ask(AROUND, job("j", "q", [task("a", 3)], volumes=[{"mountPath": "/d", "volumeClaim": {"x": 1}}])).object
     new = copy.deepcopy(old)
