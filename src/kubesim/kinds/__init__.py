@@ -19,6 +19,7 @@ from kubesim.kinds.events import events
 from kubesim.kinds.jobs import jobs
 from kubesim.kinds.leases import leases
 from kubesim.kinds.namespaces import namespaces
+from kubesim.kinds.network_policies import network_policies
 from kubesim.kinds.pod_disruption_budgets import pod_disruption_budgets
 from kubesim.kinds.priority_classes import priority_classes
 from kubesim.kinds.resource_quotas import resource_quotas
@@ -39,6 +40,7 @@ def resources() -> Iterator[Resource]:
     yield deployments()
     yield replica_sets()
     yield jobs()
+    yield network_policies()
     yield pod_disruption_budgets()
     yield priority_classes()
     yield leases()

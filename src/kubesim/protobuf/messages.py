@@ -21,6 +21,7 @@ from kubesim.kinds.events import SHAPES as EVENTS
 from kubesim.kinds.jobs import SHAPES as JOBS
 from kubesim.kinds.leases import SHAPES as LEASES
 from kubesim.kinds.namespaces import SHAPES as NAMESPACES
+from kubesim.kinds.network_policies import SHAPES as POLICIES
 from kubesim.kinds.nodes import SHAPES as NODES
 from kubesim.kinds.pod_disruption_budgets import SHAPES as BUDGETS
 from kubesim.kinds.pods.schema import SHAPES as PODS
@@ -32,7 +33,7 @@ from kubesim.protobuf.field_numbers import NUMBERS
 
 SHAPES: Final = (
     *(SHARED, podspec.SHAPES, PODS, WORKLOADS, JOBS, NODES, NAMESPACES, QUOTAS, PRIORITIES),
-    *(EVENTS, CONFIGS, ACCOUNTS, LEASES, BUDGETS, REVIEWS),
+    *(EVENTS, CONFIGS, ACCOUNTS, LEASES, BUDGETS, POLICIES, REVIEWS),
 )
 CORE: Final = ("Binding", "ConfigMap", "Event", "Namespace", "Node", "Pod", "ResourceQuota", "Secret", "ServiceAccount")
 KINDS: Final = frozenset(
@@ -42,6 +43,7 @@ KINDS: Final = frozenset(
         ("apps/v1", "ReplicaSet"),
         ("autoscaling/v1", "Scale"),
         ("batch/v1", "Job"),
+        ("networking.k8s.io/v1", "NetworkPolicy"),
         ("policy/v1", "Eviction"),
         ("policy/v1", "PodDisruptionBudget"),
         ("scheduling.k8s.io/v1", "PriorityClass"),

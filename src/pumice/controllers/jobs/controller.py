@@ -249,11 +249,11 @@ class JobController:
             "Warning",
         )
 
-    async def _say_unserved(self, job: Document, document: Document, error: ApiError) -> None:
+    async def _say_unserved(self, job: Document, document: Document, resource: str) -> None:
         """Report an object of a kind that the API server does not have. The job runs: not every job needs it."""
         words = (
-            f"Failed to create {document['kind']} {document['metadata']['name']}, the job runs without it: "
-            f"{error.message}"
+            f"Failed to create {document['kind']} {document['metadata']['name']}, the job runs without it: the API "
+            f"server has no {resource}"
         )
         await record_once(self._api, COMPONENT, job, PLUGIN_ERROR, words, stamp(self._now()), "Warning")
 
@@ -293,7 +293,7 @@ class JobController:
                 if not refusal.not_found:
                     await self._say_refused(job, document, refusal)
                     raise
-                await self._say_unserved(job, document, refusal)
+                await self._say_unserved(job, document, resource.name)
         else:
             holder = _owner_uid(there)
             if holder not in ("", job["metadata"]["uid"]):  # an earlier job's: it will be garbage-collected
