@@ -10,7 +10,7 @@ import pytest
 
 from pumice.admission import Request, admit
 from pumice.admission.jobs.plugin_arguments import ARGUMENTS as OUR_JOB_ARGUMENTS
-from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.request import JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.volcano_support import (
     ACTIONS,
     ANNOTATIONS,
@@ -30,9 +30,9 @@ from pumice.crds import definitions
 from pumice.engine.actions import ACTIONS as OUR_ACTIONS
 from pumice.engine.config.name_suggestions import Kind, problem_with_name
 from pumice.engine.plugins.builtin import BUILT_IN
-from tests.support.admitted import TEMPLATE, ask, group, job, queue, world
+from tests.support.admitted import TEMPLATE, ask, group, job, job_flow, job_template, queue, world
 
-AROUND = world(queue("q"))
+AROUND = world(queue("q"), job_template("t"))
 SERVED = (Support.WORKS, Support.DIFFERS)
 EMPTY = {"metadata", "apiVersion", "kind", "spec", "status"}
 IN_POD = ".template.spec."
@@ -63,7 +63,7 @@ def is_covered(field: str, names: set[str]) -> bool:
     )
 
 
-@pytest.mark.parametrize("resource", [JOBS, PODGROUPS, QUEUES, COMMANDS])
+@pytest.mark.parametrize("resource", [JOBS, PODGROUPS, QUEUES, COMMANDS, JOB_FLOWS])
 def test_every_field_has_an_entry_and_every_entry_is_a_field(resource):
     names = {feature.name for feature in FIELDS[resource]} | set(OWN_FIELDS.get(resource, ()))
     fields = defined(resource)
@@ -122,6 +122,7 @@ MADE = {
     PODGROUPS: lambda: group("g", "q"),
     QUEUES: lambda: queue("new"),
     PODS: pod,
+    JOB_FLOWS: lambda: job_flow("f", t=""),
 }
 VALUES = {
     "runningEstimate": "1h",
@@ -129,6 +130,8 @@ VALUES = {
     "minPartitions": 1,
     "type": "x",
     "extendClusters": [{}],
+    "httpGetList": [{"port": 80}],
+    "tcpSocketList": [{"port": 80}],
 }
 WITHOUT_EFFECT = [
     (resource, feature)

@@ -26,6 +26,7 @@ tiers:
 configurations:
 - {name: reclaim, arguments: {reclaim.patience: 0, reclaim.minRuntime: 0}}
 """
+FLOW_GROUP = "flow.volcano.sh/v1alpha1"
 QUEUE_GROUP, JOB_GROUP, BUS_GROUP = (
     "scheduling.volcano.sh/v1beta1",
     "batch.volcano.sh/v1alpha1",
@@ -63,6 +64,7 @@ class Day:
         self.refused_binding()
         self.job_from_start_to_end()
         self.aborted_job()
+        self.flow()
         self.commands_for_nobody()
         self.hierarchy()
         self.reclaim()
@@ -183,6 +185,15 @@ class Day:
         self.command("Job", JOB_GROUP, "short", "AbortJob")
         self.await_use(CONTROLLERS, ("delete", "", "pods"))
         self.await_use(CONTROLLERS, ("delete", "bus.volcano.sh", "commands"))
+
+    def flow(self) -> None:
+        template = {**self.job("step", 1), "apiVersion": FLOW_GROUP, "kind": "JobTemplate"}
+        self.make(template)
+        flow = {"apiVersion": FLOW_GROUP, "kind": "JobFlow", "metadata": {"name": "flow"}}
+        self.make({**flow, "spec": {"flows": [{"name": "step"}]}})
+        self.await_job("flow-step", 1)
+        self.await_use(CONTROLLERS, ("update", "flow.volcano.sh", "jobflows/status"))
+        self.await_use(CONTROLLERS, ("update", "flow.volcano.sh", "jobtemplates/status"))
 
     def command(self, kind: str, version: str, name: str, action: str) -> None:
         target = {"apiVersion": version, "kind": kind, "name": name}

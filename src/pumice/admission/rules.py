@@ -12,12 +12,22 @@ from dataclasses import replace
 from pumice.admission import queue_admission
 from pumice.admission.cluster_view import ClusterView
 from pumice.admission.effectless_fields import effectless_fields
-from pumice.admission.jobs import job_defaults, job_plugins, job_policies, job_tasks, job_update
+from pumice.admission.jobs import (
+    job_defaults,
+    job_flows,
+    job_plugins,
+    job_policies,
+    job_tasks,
+    job_templates,
+    job_update,
+)
 from pumice.admission.queues import queue_defaults, queue_deletion, queue_parent, queue_quotas
 from pumice.admission.queues.queue_change import QueueChange, queue_change
 from pumice.admission.request import (
     CREATE,
     DELETE,
+    JOB_FLOWS,
+    JOB_TEMPLATES,
     JOBS,
     OPERATIONS,
     PODGROUPS,
@@ -61,6 +71,8 @@ DEFAULTS: dict[tuple[str, str], tuple[Default, ...]] = {
     (PODGROUPS, UPDATE): (stamp_user, route_to_leaf),
     (JOBS, CREATE): (stamp_user, route_to_leaf, *job_defaults.RULES, *job_plugins.DEFAULTS),
     (JOBS, UPDATE): (stamp_user, route_to_leaf, *job_defaults.RULES, *job_plugins.DEFAULTS),
+    (JOB_FLOWS, CREATE): (stamp_user,),
+    (JOB_FLOWS, UPDATE): (stamp_user,),
     (PODS, CREATE): (stamp_user,),
     (PODS, UPDATE): (stamp_user,),
 }
@@ -76,6 +88,10 @@ RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     (PODGROUPS, UPDATE): (*queue_admission.RULES, queue_admission.moves_only_while_pending, user_is_printable),
     (JOBS, CREATE): (*queue_admission.RULES, *JOB_RULES, user_is_printable),
     (JOBS, UPDATE): (*job_update.RULES, *JOB_RULES, user_is_printable),
+    (JOB_TEMPLATES, CREATE): job_templates.RULES,
+    (JOB_TEMPLATES, UPDATE): job_templates.RULES,
+    (JOB_FLOWS, CREATE): (*job_flows.RULES, user_is_printable),
+    (JOB_FLOWS, UPDATE): (*job_flows.RULES, user_is_printable),
 }
 
 ADMITTED = frozenset(resource for resource, _ in (*DEFAULTS, *RULES))
@@ -124,6 +140,8 @@ def warnings(request: Request, world: ClusterView) -> list[str]:
     spec, settings = spec_of(request.object), world.settings
     if request.resource == JOBS:
         found += job_plugins.plugin_warnings(request.object)
+    if request.resource == JOB_FLOWS:
+        found += job_flows.flow_warnings(request.object, world)
     if request.resource == PODS and settings.alone and not spec.get("nodeName"):
         named = spec.get("schedulerName") or ""
         if named not in settings.schedulers:

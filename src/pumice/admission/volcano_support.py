@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.request import JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
 
 COMMANDS: Final = "commands.bus.volcano.sh"
 
@@ -59,14 +59,15 @@ def _missing(name: str, note: str) -> Feature:
 
 _TOPOLOGY = "the scheduler knows no network topology and places the pods on any nodes that fit"
 _DEVICES = "the scheduler allocates no devices for resource claims, so the pod does not start on its node"
+_PROBES = "as in Volcano, which accepts it: the targets have to be complete, or taskStatusList says what is enough"
 _ROUTED = "a job that names no queue, or a parent queue, goes to the least utilised open leaf queue below it"
 
 KINDS: Final = (
     *_works("Queue (scheduling.volcano.sh/v1beta1)", "PodGroup (scheduling.volcano.sh/v1beta1)"),
     *_works("Job (batch.volcano.sh/v1alpha1)", "Command (bus.volcano.sh/v1alpha1)"),
     _missing("CronJob (batch.volcano.sh/v1alpha1)", "use a CronJob of Kubernetes whose pods create the Job"),
-    _missing("JobTemplate (flow.volcano.sh/v1alpha1)", "create the Jobs from a file or a Helm chart"),
-    _missing("JobFlow (flow.volcano.sh/v1alpha1)", "use dependsOn inside one Job, or a workflow engine such as Argo"),
+    _differs("JobTemplate (flow.volcano.sh/v1alpha1)", "rejected when it is created if no Job could be made from it"),
+    *_works("JobFlow (flow.volcano.sh/v1alpha1)"),
     _missing("HyperNode (topology.volcano.sh/v1alpha1)", _TOPOLOGY),
     _missing("Numatopology (nodeinfo.volcano.sh/v1alpha1)", "the scheduler does not look inside nodes"),
     _missing("HyperJob (training.volcano.sh/v1alpha1)", "one scheduler serves one cluster"),
@@ -131,6 +132,17 @@ FIELDS: Final[dict[str, tuple[Feature, ...]]] = {
     COMMANDS: (
         _differs("action", "the actions SyncJob and EnqueueJob are accepted and do nothing"),
         *_works("target", "reason", "message"),
+    ),
+    JOB_FLOWS: (
+        *_works("spec.flows[].name", "spec.flows[].dependsOn.targets"),
+        _differs("spec.flows[].dependsOn.probe.taskStatusList", "Volcano accepts it and waits for complete targets"),
+        _no_effect("spec.flows[].dependsOn.probe.httpGetList", _PROBES),
+        _no_effect("spec.flows[].dependsOn.probe.tcpSocketList", _PROBES),
+        _differs("spec.flows[].patch", "Volcano accepts it and makes the job from the template alone"),
+        *_works("spec.jobRetainPolicy", "status.pendingJobs", "status.runningJobs", "status.completedJobs"),
+        *_works("status.failedJobs", "status.terminatedJobs", "status.unKnowJobs", "status.jobStatusList"),
+        *_works("status.conditions"),
+        _differs("status.state", "a flow fails with a terminated job as well, where Volcano may wait for ever"),
     ),
     PODS: (_no_effect("spec.resourceClaims", _DEVICES),),
 }

@@ -18,7 +18,7 @@ CERTIFICATE_SECRET = f"{INSTALL_NAME}-webhooks"
 """The Secret with the certificate of the webhooks."""
 
 LIST_WATCH = ("list", "watch")
-_VOLCANO, _JOBS, _BUS = "scheduling.volcano.sh", "batch.volcano.sh", "bus.volcano.sh"
+_VOLCANO, _JOBS, _BUS, _FLOWS = "scheduling.volcano.sh", "batch.volcano.sh", "bus.volcano.sh", "flow.volcano.sh"
 
 
 class PolicyRule(NamedTuple):
@@ -69,10 +69,13 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule(_VOLCANO, ("queues/status",), ("patch",)),
         PolicyRule(_VOLCANO, ("podgroups",), (*LIST_WATCH, "create", "patch", "delete")),
         PolicyRule(_JOBS, ("jobs",), ("get", *LIST_WATCH, "delete")),
+        PolicyRule(_JOBS, ("jobs",), ("create",)),  # of JobFlows
         PolicyRule(_JOBS, ("jobs/status",), ("update",)),
         # Asked for by the server where owners are guarded (OwnerReferencesPermissionEnforcement): who deletes a job in
         # the foreground waits for its pods.
         PolicyRule(_JOBS, ("jobs/finalizers",), ("update",)),
+        PolicyRule(_FLOWS, ("jobflows", "jobtemplates"), LIST_WATCH),
+        PolicyRule(_FLOWS, ("jobflows/status", "jobtemplates/status", "jobflows/finalizers"), ("update",)),
         PolicyRule(_BUS, ("commands",), (*LIST_WATCH, "delete")),
     ),
     WEBHOOKS: (
@@ -80,6 +83,7 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule("", ("namespaces", "nodes"), LIST_WATCH),
         PolicyRule(_VOLCANO, ("queues", "podgroups"), LIST_WATCH),
         PolicyRule(_JOBS, ("jobs",), LIST_WATCH),
+        PolicyRule(_FLOWS, ("jobtemplates",), LIST_WATCH),
         PolicyRule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
         PolicyRule(
             "admissionregistration.k8s.io",
@@ -98,6 +102,8 @@ _JOBS_ONLY = frozenset(
         ("networking.k8s.io", "networkpolicies"),
         (_JOBS, "jobs/status"),
         (_JOBS, "jobs/finalizers"),
+        (_FLOWS, "jobflows"),
+        (_FLOWS, "jobflows/status"),
     }
 )
 """Rules that the controllers need for Volcano Jobs only."""
