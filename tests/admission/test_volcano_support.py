@@ -10,7 +10,7 @@ import pytest
 
 from pumice.admission import Request, admit
 from pumice.admission.jobs.plugin_arguments import ARGUMENTS as OUR_JOB_ARGUMENTS
-from pumice.admission.request import JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.request import CRON_JOBS, JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.volcano_support import (
     ACTIONS,
     ANNOTATIONS,
@@ -63,7 +63,7 @@ def is_covered(field: str, names: set[str]) -> bool:
     )
 
 
-@pytest.mark.parametrize("resource", [JOBS, PODGROUPS, QUEUES, COMMANDS, JOB_FLOWS])
+@pytest.mark.parametrize("resource", [JOBS, PODGROUPS, QUEUES, COMMANDS, JOB_FLOWS, CRON_JOBS])
 def test_every_field_has_an_entry_and_every_entry_is_a_field(resource):
     names = {feature.name for feature in FIELDS[resource]} | set(OWN_FIELDS.get(resource, ()))
     fields = defined(resource)

@@ -95,6 +95,14 @@ FIELDS["JobFlow"] = f"""
   jobStatusList[].restartCount jobStatusList[].runningHistories[].startTimestamp
   jobStatusList[].runningHistories[].endTimestamp jobStatusList[].runningHistories[].state conditions
 """
+FIELDS["CronJob"] = f"""
+  schedule timeZone startingDeadlineSeconds concurrencyPolicy suspend successfulJobsHistoryLimit failedJobsHistoryLimit
+  jobTemplate.metadata.name jobTemplate.metadata.namespace jobTemplate.metadata.labels
+  jobTemplate.metadata.annotations jobTemplate.metadata.finalizers
+  {" ".join(f"jobTemplate.spec.{field}" for field in SPEC_OF_JOB.split())}
+  status: active[].apiVersion active[].fieldPath active[].kind active[].name active[].namespace
+  active[].resourceVersion active[].uid lastScheduleTime lastSuccessfulTime
+"""
 DEFAULTS: dict[str, Object] = {
     "JobTemplate": {},
     "JobFlow": {},
@@ -167,6 +175,7 @@ def test_names() -> None:
         "Command": (),
         "JobTemplate": ("jt",),
         "JobFlow": ("jf",),
+        "CronJob": ("cronvcjob", "cronvj"),
     }
     with_status = {kind for kind, resource in RESOURCES.items() if "status" in resource.subresources}
     assert with_status == RESOURCES.keys() - {"PodGroup", "Command"}
@@ -210,6 +219,7 @@ def test_queue_status_always_has_allocated() -> None:
         ("Command", ["Name", "Action", "Kind", "Target", "Age"], ["Reason"]),
         ("JobTemplate", ["Name", "Queue", "Age"], ["Jobs"]),
         ("JobFlow", ["Name", "Status", "Age"], ["Running", "Completed", "Failed"]),
+        ("CronJob", ["Name", "Schedule", "Timezone", "Suspend", "Last Schedule", "Age"], []),
     ],
 )
 def test_columns(kind: str, shown: list[str], wide: list[str]) -> None:

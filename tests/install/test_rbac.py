@@ -24,6 +24,7 @@ pytestmark = pytest.mark.kube
 GUARD = "OwnerReferencesPermissionEnforcement"
 GUARDED = {
     ("update", "batch.volcano.sh", "jobs/finalizers"),
+    ("update", "batch.volcano.sh", "cronjobs/finalizers"),
     ("update", "flow.volcano.sh", "jobflows/finalizers"),
     ("name", "pumice.dev", "users"),
 }

@@ -65,6 +65,7 @@ class Day:
         self.job_from_start_to_end()
         self.aborted_job()
         self.flow()
+        self.cron_job()
         self.commands_for_nobody()
         self.hierarchy()
         self.reclaim()
@@ -194,6 +195,16 @@ class Day:
         self.await_job("flow-step", 1)
         self.await_use(CONTROLLERS, ("update", "flow.volcano.sh", "jobflows/status"))
         self.await_use(CONTROLLERS, ("update", "flow.volcano.sh", "jobtemplates/status"))
+
+    def cron_job(self) -> None:
+        spec = {
+            "schedule": "@every 1s",
+            "concurrencyPolicy": "Forbid",
+            "jobTemplate": {"spec": self.job("x", 1)["spec"]},
+        }
+        self.make({"apiVersion": JOB_GROUP, "kind": "CronJob", "metadata": {"name": "cron"}, "spec": spec})
+        self.await_use(CONTROLLERS, ("update", "batch.volcano.sh", "cronjobs/status"))
+        self.patch("cronjobs.batch.volcano.sh", "cron", {"spec": {"suspend": True}})
 
     def command(self, kind: str, version: str, name: str, action: str) -> None:
         target = {"apiVersion": version, "kind": kind, "name": name}

@@ -14,6 +14,7 @@ Object = dict[str, Any]
 QUEUES: Final = "queues.scheduling.volcano.sh"
 PODGROUPS: Final = "podgroups.scheduling.volcano.sh"
 JOBS: Final = "jobs.batch.volcano.sh"
+CRON_JOBS: Final = "cronjobs.batch.volcano.sh"
 JOB_TEMPLATES: Final = "jobtemplates.flow.volcano.sh"
 JOB_FLOWS: Final = "jobflows.flow.volcano.sh"
 PODS: Final = "pods"

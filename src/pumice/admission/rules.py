@@ -13,6 +13,7 @@ from pumice.admission import queue_admission
 from pumice.admission.cluster_view import ClusterView
 from pumice.admission.effectless_fields import effectless_fields
 from pumice.admission.jobs import (
+    cron_jobs,
     job_defaults,
     job_flows,
     job_plugins,
@@ -25,6 +26,7 @@ from pumice.admission.queues import queue_defaults, queue_deletion, queue_parent
 from pumice.admission.queues.queue_change import QueueChange, queue_change
 from pumice.admission.request import (
     CREATE,
+    CRON_JOBS,
     DELETE,
     JOB_FLOWS,
     JOB_TEMPLATES,
@@ -73,6 +75,8 @@ DEFAULTS: dict[tuple[str, str], tuple[Default, ...]] = {
     (JOBS, UPDATE): (stamp_user, route_to_leaf, *job_defaults.RULES, *job_plugins.DEFAULTS),
     (JOB_FLOWS, CREATE): (stamp_user,),
     (JOB_FLOWS, UPDATE): (stamp_user,),
+    (CRON_JOBS, CREATE): (stamp_user,),
+    (CRON_JOBS, UPDATE): (stamp_user,),
     (PODS, CREATE): (stamp_user,),
     (PODS, UPDATE): (stamp_user,),
 }
@@ -92,6 +96,8 @@ RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     (JOB_TEMPLATES, UPDATE): job_templates.RULES,
     (JOB_FLOWS, CREATE): (*job_flows.RULES, user_is_printable),
     (JOB_FLOWS, UPDATE): (*job_flows.RULES, user_is_printable),
+    (CRON_JOBS, CREATE): (*cron_jobs.RULES, user_is_printable),
+    (CRON_JOBS, UPDATE): (*cron_jobs.RULES, user_is_printable),
 }
 
 ADMITTED = frozenset(resource for resource, _ in (*DEFAULTS, *RULES))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from pumice.admission.request import JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.request import CRON_JOBS, JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
 
 COMMANDS: Final = "commands.bus.volcano.sh"
 
@@ -65,7 +65,7 @@ _ROUTED = "a job that names no queue, or a parent queue, goes to the least utili
 KINDS: Final = (
     *_works("Queue (scheduling.volcano.sh/v1beta1)", "PodGroup (scheduling.volcano.sh/v1beta1)"),
     *_works("Job (batch.volcano.sh/v1alpha1)", "Command (bus.volcano.sh/v1alpha1)"),
-    _missing("CronJob (batch.volcano.sh/v1alpha1)", "use a CronJob of Kubernetes whose pods create the Job"),
+    *_works("CronJob (batch.volcano.sh/v1alpha1)"),
     _differs("JobTemplate (flow.volcano.sh/v1alpha1)", "rejected when it is created if no Job could be made from it"),
     *_works("JobFlow (flow.volcano.sh/v1alpha1)"),
     _missing("HyperNode (topology.volcano.sh/v1alpha1)", _TOPOLOGY),
@@ -143,6 +143,15 @@ FIELDS: Final[dict[str, tuple[Feature, ...]]] = {
         *_works("status.failedJobs", "status.terminatedJobs", "status.unKnowJobs", "status.jobStatusList"),
         *_works("status.conditions"),
         _differs("status.state", "a flow fails with a terminated job as well, where Volcano may wait for ever"),
+    ),
+    CRON_JOBS: (
+        *_works("spec.schedule"),
+        _differs("spec.timeZone", "defaults to UTC, not to the zone of the controller's machine"),
+        *_works("spec.startingDeadlineSeconds", "spec.concurrencyPolicy", "spec.suspend"),
+        *_works("spec.successfulJobsHistoryLimit"),
+        _differs("spec.failedJobsHistoryLimit", "counts terminated jobs as well, which Volcano keeps for ever"),
+        _differs("spec.jobTemplate", "rejected if no Job could be made from it"),
+        *_works("status.active", "status.lastScheduleTime", "status.lastSuccessfulTime"),
     ),
     PODS: (_no_effect("spec.resourceClaims", _DEVICES),),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
+from pumice.controllers.cron_jobs import CronJobController
 from pumice.controllers.default_queues import DefaultQueues
 from pumice.controllers.flows import JobFlowController, JobTemplateController
 from pumice.controllers.jobs import JobController
@@ -19,9 +20,9 @@ Maker = Callable[[Api, SharedInformers], Controller]
 
 
 def all_controllers(schedulers: Collection[str] = SCHEDULERS, *, jobs: bool = True) -> tuple[Maker, ...]:
-    """All controllers, for pods of these schedulers; without ``jobs`` those of Volcano handle its Jobs and flows."""
+    """All controllers, for pods of these schedulers; without ``jobs`` those of Volcano handle its batch kinds."""
     groups = partial(PodGroupController, schedulers=schedulers)
-    batch = (JobController, JobFlowController, JobTemplateController) if jobs else ()
+    batch = (JobController, JobFlowController, JobTemplateController, CronJobController) if jobs else ()
     return (DefaultQueues, groups, *batch, QueueController, RoutingEvents)
 
 

@@ -69,11 +69,13 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule(_VOLCANO, ("queues/status",), ("patch",)),
         PolicyRule(_VOLCANO, ("podgroups",), (*LIST_WATCH, "create", "patch", "delete")),
         PolicyRule(_JOBS, ("jobs",), ("get", *LIST_WATCH, "delete")),
-        PolicyRule(_JOBS, ("jobs",), ("create",)),  # of JobFlows
+        PolicyRule(_JOBS, ("jobs",), ("create",)),  # of JobFlows and CronJobs
         PolicyRule(_JOBS, ("jobs/status",), ("update",)),
         # Asked for by the server where owners are guarded (OwnerReferencesPermissionEnforcement): who deletes a job in
         # the foreground waits for its pods.
-        PolicyRule(_JOBS, ("jobs/finalizers",), ("update",)),
+        PolicyRule(_JOBS, ("jobs/finalizers", "cronjobs/finalizers"), ("update",)),
+        PolicyRule(_JOBS, ("cronjobs",), LIST_WATCH),
+        PolicyRule(_JOBS, ("cronjobs/status",), ("update",)),
         PolicyRule(_FLOWS, ("jobflows", "jobtemplates"), LIST_WATCH),
         PolicyRule(_FLOWS, ("jobflows/status", "jobtemplates/status", "jobflows/finalizers"), ("update",)),
         PolicyRule(_BUS, ("commands",), (*LIST_WATCH, "delete")),
@@ -102,6 +104,8 @@ _JOBS_ONLY = frozenset(
         ("networking.k8s.io", "networkpolicies"),
         (_JOBS, "jobs/status"),
         (_JOBS, "jobs/finalizers"),
+        (_JOBS, "cronjobs"),
+        (_JOBS, "cronjobs/status"),
         (_FLOWS, "jobflows"),
         (_FLOWS, "jobflows/status"),
     }

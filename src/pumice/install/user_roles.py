@@ -31,7 +31,7 @@ _SCHEDULING, _BATCH, _BUS = "scheduling.volcano.sh", "batch.volcano.sh", "bus.vo
 _FLOW = "flow.volcano.sh"
 
 _VIEW_JOBS = (
-    PolicyRule(_BATCH, ("jobs",), _READ),
+    PolicyRule(_BATCH, ("jobs", "cronjobs"), _READ),
     PolicyRule(_FLOW, ("jobflows", "jobtemplates"), _READ),
     PolicyRule(_SCHEDULING, ("podgroups",), _READ),
     PolicyRule("", ("pods", "pods/log", "events", "resourcequotas"), _READ),
@@ -44,7 +44,7 @@ USER_RULES: Final[dict[str, tuple[PolicyRule, ...]]] = {
     VIEWER: _VIEW_JOBS,
     SUBMITTER: (
         *_VIEW_JOBS,
-        PolicyRule(_BATCH, ("jobs",), (*_WRITE, "deletecollection")),
+        PolicyRule(_BATCH, ("jobs", "cronjobs"), (*_WRITE, "deletecollection")),
         PolicyRule(_FLOW, ("jobflows", "jobtemplates"), (*_WRITE, "deletecollection")),
         PolicyRule(_SCHEDULING, ("podgroups",), (*_WRITE, "deletecollection")),
         PolicyRule(_BUS, ("commands",), (*_READ, "create", "delete")),

@@ -106,6 +106,7 @@ POD_DISRUPTION_BUDGETS = Resource(
 QUEUES = Resource(_SCHEDULING, "queues", "Queue", api_types.Queue, namespaced=False)
 POD_GROUPS = Resource(_SCHEDULING, "podgroups", "PodGroup", api_types.PodGroup)
 JOBS: Resource[Document] = Resource("batch.volcano.sh/v1alpha1", "jobs", "Job", dict)
+CRON_JOBS: Resource[Document] = Resource("batch.volcano.sh/v1alpha1", "cronjobs", "CronJob", dict)
 JOB_TEMPLATES: Resource[Document] = Resource("flow.volcano.sh/v1alpha1", "jobtemplates", "JobTemplate", dict)
 JOB_FLOWS: Resource[Document] = Resource("flow.volcano.sh/v1alpha1", "jobflows", "JobFlow", dict)
 COMMANDS: Resource[Document] = Resource("bus.volcano.sh/v1alpha1", "commands", "Command", dict)

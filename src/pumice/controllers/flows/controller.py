@@ -13,6 +13,7 @@ from pumice.controllers import COMPONENT
 from pumice.controllers.flows.flow_plan import FAILED, SUCCEED, FlowPlan, job_name, owned_jobs, plan_flow
 from pumice.controllers.jobs.phases import Phase
 from pumice.controllers.manager import SharedInformers
+from pumice.controllers.owned_jobs import controller_key
 from pumice.controllers.retry_policy import RETRY_POLICY
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
@@ -44,8 +45,7 @@ class JobFlowController:
         if change.resource == JOB_FLOWS.name:
             self.work_queue.add(change.key)
         elif change.resource == JOBS.name:
-            if name := _flow_of(either):
-                key = f"{either['metadata']['namespace']}/{name}"
+            if key := controller_key(either, JOB_FLOWS):
                 if change.new is None and _phase(either) == Phase.COMPLETED:
                     self._ended.setdefault(key, []).append(either)
                 self.work_queue.add(key)
@@ -136,14 +136,6 @@ class JobFlowController:
 def _phase(found: Document) -> str:
     """The phase of a flow or of a job."""
     return str(((found.get("status") or {}).get("state") or {}).get("phase") or "")
-
-
-def _flow_of(job: Document) -> str:
-    """The name of the flow that owns a job; empty if none does."""
-    for owner in job["metadata"].get("ownerReferences") or ():
-        if owner.get("kind") == JOB_FLOWS.kind and owner.get("apiVersion") == JOB_FLOWS.api_version:
-            return str(owner["name"])
-    return ""
 
 
 def _is_current(known: Document, answer: Document) -> bool:

@@ -10,6 +10,7 @@ from kubebase.timestamps import stamp
 from pumice.admission.jobs.job_flows import flows_of, targets_of
 from pumice.controllers.flows.job_patch import patched_spec
 from pumice.controllers.jobs.phases import Phase
+from pumice.controllers.owned_jobs import controller_reference
 from pumice.kube.decode.preemption_annotations import USER
 from pumice.kube.resources import JOB_FLOWS, JOBS, Document
 
@@ -146,16 +147,7 @@ def job_of(flow: Document, entry: Document, template: Document) -> Document:
             "namespace": about["namespace"],
             "labels": {name: text for name, text in origin.items() if len(text) <= LONGEST_LABEL},
             "annotations": {**origin, **({USER: user} if user else {})},
-            "ownerReferences": [
-                {
-                    "apiVersion": JOB_FLOWS.api_version,
-                    "kind": JOB_FLOWS.kind,
-                    "name": about["name"],
-                    "uid": about["uid"],
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
+            "ownerReferences": [controller_reference(about, JOB_FLOWS)],
         },
         "spec": patched_spec(template.get("spec") or {}, patch),
     }
