@@ -23,13 +23,13 @@ JOBS, CRON_JOBS = "jobs.batch.volcano.sh", "cronjobs.batch.volcano.sh"
 
 
 class Clock:
-    """The time, moved forward by hours."""
+    """The time, moved forward by years."""
 
     def __init__(self) -> None:
-        self.hours = 0
+        self.years = 0
 
     def __call__(self) -> float:
-        return time.time() + self.hours * 3600
+        return time.time() + self.years * 366 * 86400
 
 
 def test_cron_job_makes_and_deletes_jobs(tmp_path: Path) -> None:
@@ -58,36 +58,37 @@ async def check(running: RunningCluster, clock: Clock) -> None:
     api = running.api
 
     def status() -> dict[str, Any]:
-        return (api.read(CRON_JOBS, "default", "nightly") or {}).get("status") or {}
+        return (api.read(CRON_JOBS, "default", "new-year") or {}).get("status") or {}
 
     def phases() -> list[str]:
         jobs = sorted(api.list(JOBS), key=lambda job: str(job["metadata"]["name"]))
         return [((job.get("status") or {}).get("state") or {}).get("phase", "") for job in jobs]
 
-    async def pass_hour() -> None:
-        """Let an hour pass, and the controller look: its timers are those of the real clock."""
-        clock.hours += 1
+    async def pass_year() -> None:
+        """Let a year pass, and the controller look: its timers are those of the real clock."""
+        clock.years += 1
 
         def touch(found: dict[str, Any]) -> None:
-            found["metadata"].setdefault("labels", {})["hour"] = str(clock.hours)
+            found["metadata"].setdefault("labels", {})["year"] = str(clock.years)
 
-        await api.modify(CRON_JOBS, "default", "nightly", touch)
+        await api.modify(CRON_JOBS, "default", "new-year", touch)
 
     template = {
         "metadata": {"annotations": {"pumice.dev/run-seconds": "1"}},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]},
     }
     job = {"queue": "default", "tasks": [{"name": "t", "replicas": 1, "template": template}]}
-    spec = {"schedule": "@hourly", "successfulJobsHistoryLimit": 1, "jobTemplate": {"spec": job}}
-    await api.create(CRON_JOBS, "default", {"metadata": {"name": "nightly"}, "spec": spec})
-    await pass_hour()
+    spec = {"schedule": "@yearly", "successfulJobsHistoryLimit": 1, "jobTemplate": {"spec": job}}
+    await api.create(CRON_JOBS, "default", {"metadata": {"name": "new-year"}, "spec": spec})
+    await pass_year()
     await eventually(lambda: phases() == ["Completed"])
     await eventually(lambda: "lastSuccessfulTime" in status() and not status().get("active"))
     (first,) = api.list(JOBS)
     assert first["metadata"]["annotations"]["volcano.sh/user"] == "admin"  # who created the CronJob
     assert first["metadata"]["annotations"]["volcano.sh/cronjob-scheduled-timestamp"] == status()["lastScheduleTime"]
-    await pass_hour()
+    await pass_year()
     await eventually(lambda: phases() == ["Completed"] and api.read(JOBS, "default", first["metadata"]["name"]) is None)
-    assert {event["reason"] for event in api.list("events")} >= {"SuccessfulCreate", "SuccessfulDelete"}
-    await api.delete(CRON_JOBS, "default", "nightly")
+    wanted = {"SuccessfulCreate", "SuccessfulDelete"}
+    await eventually(lambda: wanted <= {event["reason"] for event in api.list("events")})
+    await api.delete(CRON_JOBS, "default", "new-year")
     await eventually(lambda: not api.list(JOBS))
