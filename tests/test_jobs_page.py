@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import yaml
 
 from pumice.admission import Request, admit
-from pumice.admission.jobs.plugin_arguments import ARGUMENTS, NEEDED_PLUGINS
+from pumice.admission.jobs.plugin_arguments import ARGUMENTS, NEEDED_PLUGINS, plugin_flags
 from pumice.admission.request import CRON_JOBS
 from tests.support.admitted import world
 from tests.support.shell_pages import ROOT, Terminal, need_kubectl, shown
@@ -40,10 +39,9 @@ def test_table_has_the_arguments_of_the_code() -> None:
     for name, (_, needs, _, arguments) in zip(ARGUMENTS, rows, strict=True):
         assert tuple(re.findall(r"`(\w+)`", needs)) == NEEDED_PLUGINS.get(name, ())
         listed = dict(argument.partition("=")[::2] for argument in re.findall(r"`--([^`]+)`", arguments))
-        flags = {each.metadata.get("flag") or each.name.replace("_", "-"): each for each in fields(ARGUMENTS[name])}
         assert listed == {
             flag: str(each.default).lower() if isinstance(each.default, bool) else str(each.default)
-            for flag, each in flags.items()
+            for flag, each in plugin_flags(name).items()
         }
 
 

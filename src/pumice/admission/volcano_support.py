@@ -85,8 +85,8 @@ FIELDS: Final[dict[str, tuple[Feature, ...]]] = {
         _no_effect("spec.runningEstimate", "no policy here uses estimates"),
         _differs(
             "spec.plugins",
-            "arguments that a plugin does not know are rejected; plugins other than those below are accepted with a "
-            "warning",
+            "a value that an argument cannot have is rejected; other plugins than those below, and other arguments, "
+            "are accepted with a warning",
         ),
         *_works("spec.volumes"),
         _no_effect("spec.networkTopology", _TOPOLOGY),

@@ -40,10 +40,14 @@ def test_flows(flow, message):
     assert (message in verdict.message) if message else verdict.allowed, verdict.message
 
 
-def test_template_is_named_once():
-    flow = job_flow("f", a="")
-    flow["spec"]["flows"] *= 2
-    assert ask(AROUND, flow).message == "spec.flows[1].name: Duplicate value: 'a': already the name of entry 0"
+def test_entry_with_a_name_that_is_taken_is_warned_of():
+    flow = job_flow("f", a="", b="")
+    flow["spec"]["flows"].append({"name": "a", "dependsOn": {"targets": ["b"]}})
+    verdict = ask(AROUND, flow)
+    assert (verdict.allowed, verdict.warnings) == (
+        True,
+        ["spec.flows[2]: has no effect; spec.flows[0] makes the job 'a' already"],
+    )
 
 
 def test_template_that_does_not_exist_is_warned_of():
@@ -65,7 +69,7 @@ def test_flow_has_the_user_who_created_it():
         (job_template("t"), ""),
         (job_template("t", {}), ""),  # a task without a name gets one with the job
         (job_template("t", {"name": "a", "replicas": 1, "minAvailable": 2}), "spec.tasks[0].minAvailable: Invalid"),
-        (job_template("t", plugins={"svc": ["-x"]}), "spec.plugins.svc[0]: Unsupported value: '-x'"),
+        (job_template("t", plugins={"mpi": []}), "spec.plugins.mpi: Not found: 'master'"),
         (job_template("t", policies=[{"event": "No", "action": "No"}]), "spec.policies[0]: Unsupported value: 'No'"),
         (job_template("t", queue="there-is-none"), ""),
     ],

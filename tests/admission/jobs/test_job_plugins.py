@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.admission.jobs.plugin_arguments import ARGUMENTS, ArgumentError, SshArguments, plugin_arguments
+from pumice.admission.jobs.plugin_arguments import ARGUMENTS, ArgumentError, SshArguments, parse_arguments
 from tests.support.admitted import ask, job, queue, world
 
 AROUND = world(queue("q"))
+OF_SVC = "--publish-not-ready-addresses, --disable-network-policy, --inject-hosts-env"
 TASKS = [{"name": name, "replicas": 1} for name in ("master", "worker", "head", "ps")]
 
 
@@ -61,11 +62,6 @@ def test_update_of_job_from_before_gets_no_plugins():
 @pytest.mark.parametrize(
     ("given_plugins", "message"),
     [
-        ({"svc": ["--publish"]}, "spec.plugins.svc[0]: Unsupported value: '--publish': supported arguments: --publish"),
-        ({"env": ["-x"]}, "spec.plugins.env[0]: Unsupported value: '-x': supported arguments: none"),
-        ({"svc": ["disable-network-policy"]}, "must be a flag such as --name=value"),
-        ({"svc": ["--"]}, "must be a flag such as --name=value"),
-        ({"svc": ["---x"]}, "must be a flag such as --name=value"),
         ({"svc": ["--disable-network-policy=yes"]}, "spec.plugins.svc[0]: Invalid value: 'yes': must be true or false"),
         ({"pytorch": ["--master=master", "--port=http"]}, "spec.plugins.pytorch[1]: Invalid value: 'http': must be a"),
         ({"pytorch": ["--port=65536"]}, "Invalid value: 65536: must be a port, 1 to 65535"),
@@ -77,6 +73,29 @@ def test_update_of_job_from_before_gets_no_plugins():
 )
 def test_arguments_that_cannot_be_used_are_rejected(given_plugins, message):
     assert message in submitted(given_plugins).message
+
+
+@pytest.mark.parametrize(
+    ("plugin", "argument", "known"),
+    [
+        ("svc", "--enable-networking", OF_SVC),
+        (
+            "svc",
+            "disable-network-policy",
+            OF_SVC,
+        ),
+        ("env", "-x", "none"),
+        ("env", "--", "none"),
+        ("env", "", "none"),
+    ],
+)
+def test_arguments_without_effect_are_warned_of(plugin, argument, known):
+    verdict = submitted({plugin: [argument]})
+    assert verdict.allowed
+    assert verdict.object["spec"]["plugins"] == {plugin: [argument]}
+    assert verdict.warnings == [
+        f"spec.plugins.{plugin}[0]: has no effect; {plugin} has no argument {argument!r}; supported arguments: {known}"
+    ]
 
 
 def test_plugins_without_effect_are_warned_of():
@@ -96,17 +115,18 @@ def test_plugins_without_effect_are_warned_of():
         (("--ssh-key-file-path", "/home/a/.ssh", "-ssh-port=2022"), SshArguments("/home/a/.ssh", ssh_port=2022)),
         (("--ssh-private-key=a=b",), SshArguments(ssh_private_key="a=b")),
         (("--ssh-port=1", "--ssh-port=2"), SshArguments(ssh_port=2)),
+        (("--other", "x", "--ssh-port=2"), SshArguments(ssh_port=2)),
     ],
 )
 def test_arguments_are_read_as_go_reads_flags(arguments, found):
-    assert plugin_arguments("ssh", arguments) == found
+    assert parse_arguments("ssh", arguments).values == found
 
 
 @given(st.sampled_from(sorted(ARGUMENTS)), st.lists(st.text(max_size=20) | st.just("--port=1"), max_size=4))
 def test_any_text_is_arguments_or_an_error_that_names_its_place(plugin, arguments):
     place = 0
     try:
-        plugin_arguments(plugin, tuple(arguments))
+        parse_arguments(plugin, tuple(arguments))
     except ArgumentError as error:
         place = error.index
     assert 0 <= place < max(1, len(arguments))

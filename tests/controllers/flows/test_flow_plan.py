@@ -176,6 +176,16 @@ def test_flow_waits_for_template() -> None:
     assert flow.created == ["f-b", "f-a"]
 
 
+def test_of_two_entries_with_the_same_name_the_first_counts() -> None:
+    flow = Flow(entry("a"), entry("b", "a"), entry("b"))
+    flow.settle()
+    assert flow.created == ["f-a"]
+    for name in ("f-a", "f-b"):
+        flow.become(name, "Completed")
+        flow.settle()
+    assert flow.phase == "Succeed"
+
+
 def test_job_of_another_flow_does_not_count() -> None:
     flow = Flow(entry("a"), entry("b", "a"))
     flow.jobs["f-a"] = {"metadata": {"name": "f-a", "namespace": "ns"}, "status": {"state": {"phase": "Completed"}}}

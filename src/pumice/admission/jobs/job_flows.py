@@ -18,7 +18,15 @@ LONGEST_NAME: Final = 253
 
 
 def flows_of(flow: Object) -> list[Object]:
-    """The entries of a flow."""
+    """The entries of a flow. A name makes one job: of entries with the same name only the first counts."""
+    found: dict[str, Object] = {}
+    for entry in _listed(flow):
+        found.setdefault(str(entry.get("name") or ""), entry)
+    return list(found.values())
+
+
+def _listed(flow: Object) -> list[Object]:
+    """The entries as they are written."""
     return spec_of(flow).get("flows") or []
 
 
@@ -27,26 +35,20 @@ def targets_of(entry: Object) -> list[str]:
     return (entry.get("dependsOn") or {}).get("targets") or []
 
 
-def entries_have_own_names(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """Each template is named once, and a job can be named after it."""
-    seen: dict[str, int] = {}
-    for i, entry in enumerate(flows_of(request.object)):
+def jobs_can_be_named(request: Request, world: ClusterView) -> Iterator[Refusal]:
+    """A job can be named after the flow and its template."""
+    for i, entry in enumerate(_listed(request.object)):
         name = str(entry.get("name") or "")
         job = f"{request.name or 'generated'}-{name}"
-        if name in seen:
-            yield Refusal(
-                f"Duplicate value: '{name[:70]}': already the name of entry {seen[name]}", f"{FLOWS}[{i}].name"
-            )
-        elif len(job) > LONGEST_NAME or not SUBDOMAIN.fullmatch(job):
+        if len(job) > LONGEST_NAME or not SUBDOMAIN.fullmatch(job):
             message = f"Invalid value: '{name[:70]}': its job would be named {job[:70]!r}, which is not a valid name"
             yield Refusal(message, f"{FLOWS}[{i}].name")
-        seen.setdefault(name, i)
 
 
 def targets_are_entries(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """A job depends on other jobs of the flow."""
-    names = {entry.get("name") for entry in flows_of(request.object)}
-    for i, entry in enumerate(flows_of(request.object)):
+    names = {entry.get("name") for entry in _listed(request.object)}
+    for i, entry in enumerate(_listed(request.object)):
         for j, target in enumerate(targets_of(entry)):
             if target not in names:
                 message = f"Not found: '{target[:70]}': {FLOWS} has no such name"
@@ -86,12 +88,16 @@ def find_cycle(graph: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def flow_warnings(flow: Object, world: ClusterView) -> Iterator[str]:
-    """Warnings for templates that do not exist."""
+    """Warnings for templates that do not exist, and for entries that make no job."""
     namespace = str(metadata_of(flow).get("namespace") or "")
-    for i, entry in enumerate(flows_of(flow)):
+    seen: dict[str, int] = {}
+    for i, entry in enumerate(_listed(flow)):
         name = str(entry.get("name") or "")
-        if not world.has_job_template(namespace, name):
+        if name in seen:
+            yield f"{FLOWS}[{i}]: has no effect; {FLOWS}[{seen[name]}] makes the job '{name[:70]}' already"
+        elif not world.has_job_template(namespace, name):
             yield f"{FLOWS}[{i}].name: JobTemplate '{name[:70]}' does not exist; the job starts once it does"
+        seen.setdefault(name, i)
 
 
-RULES = (entries_have_own_names, targets_are_entries, dependencies_have_no_cycle)
+RULES = (jobs_can_be_named, targets_are_entries, dependencies_have_no_cycle)

@@ -12,7 +12,7 @@ from pumice.admission.jobs.plugin_arguments import (
     NEEDED_PLUGINS,
     ArgumentError,
     list_arguments,
-    plugin_arguments,
+    parse_arguments,
 )
 from pumice.admission.request import Object, Refusal, Request, spec_of
 
@@ -36,10 +36,10 @@ def add_needed_plugins(new: Object, request: Request, world: ClusterView) -> Non
 
 
 def arguments_are_usable(request: Request, world: ClusterView) -> Iterator[Refusal]:
-    """Every argument is one that its plugin has, and its value has the right type."""
-    for name, arguments in _plugins(request):
+    """The value of every argument has the right type."""
+    for name, arguments in _plugins(request.object):
         try:
-            plugin_arguments(name, arguments)
+            parse_arguments(name, arguments)
         except ArgumentError as error:
             yield Refusal(str(error), f"{PLUGINS}.{name}[{error.index}]")
 
@@ -47,7 +47,7 @@ def arguments_are_usable(request: Request, world: ClusterView) -> Iterator[Refus
 def first_task_exists(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """The task that the others connect to is a task of the job."""
     names = {task.get("name") for task in tasks_of(request)}
-    for name, arguments in _plugins(request):
+    for name, arguments in _plugins(request.object):
         if name in _FIRST_TASK and (parsed := _parsed(name, arguments)) is not None:
             task = getattr(parsed, _FIRST_TASK[name])
             if task not in names:
@@ -58,10 +58,12 @@ def first_task_exists(request: Request, world: ClusterView) -> Iterator[Refusal]
 
 
 def plugin_warnings(job: Object) -> Iterator[str]:
-    """Warnings for plugins that are unknown, or that will do nothing."""
+    """Warnings for plugins and arguments that are unknown, and for plugins that will do nothing."""
     plugins = spec_of(job).get("plugins") or {}
     for name in sorted(plugins.keys() - ARGUMENTS.keys()):
         yield f"{PLUGINS}.{name}: has no effect; supported plugins: {', '.join(sorted(ARGUMENTS))}"
+    for name, arguments in _plugins(job):
+        yield from ignored_arguments(name, arguments)
     if "pytorch" in plugins:
         parsed = _parsed("pytorch", list_arguments(plugins["pytorch"]))
         names = {task.get("name") for task in spec_of(job).get("tasks") or ()}
@@ -72,15 +74,24 @@ def plugin_warnings(job: Object) -> Iterator[str]:
             )
 
 
-def _plugins(request: Request) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for name, arguments in (spec_of(request.object).get("plugins") or {}).items():
+def ignored_arguments(plugin: str, arguments: tuple[str, ...]) -> Iterator[str]:
+    """What is to be said of arguments that a plugin does not have."""
+    try:
+        for index, why in parse_arguments(plugin, arguments).ignored:
+            yield f"{PLUGINS}.{plugin}[{index}]: has no effect; {why}"
+    except ArgumentError:
+        return  # reported by a rule
+
+
+def _plugins(job: Object) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, arguments in (spec_of(job).get("plugins") or {}).items():
         if name in ARGUMENTS:
             yield name, list_arguments(arguments)
 
 
 def _parsed(name: str, arguments: tuple[str, ...]) -> Any | None:
     try:
-        return plugin_arguments(name, arguments)
+        return parse_arguments(name, arguments).values
     except ArgumentError:
         return None  # another rule reports it
 

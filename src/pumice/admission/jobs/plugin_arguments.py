@@ -2,7 +2,8 @@
 
 A job gives a plugin a list of command-line flags, which Volcano reads with Go's package ``flag``: ``-name=value``,
 ``--name=value``, ``--name value``, and for booleans ``--name``. Volcano logs an error and goes on with the flags before
-it; here admission rejects the job, because its pods would not find each other.
+it. Here admission rejects a value that cannot be used, because the pods would not find each other, and warns of flags
+that a plugin does not have: other versions of Volcano may have them.
 """
 
 from __future__ import annotations
@@ -135,20 +136,31 @@ NEEDED_PLUGINS: Final[dict[str, tuple[str, ...]]] = {
 """Plugins that a plugin does not work without: admission adds them."""
 
 
+@dataclass(frozen=True, slots=True)
+class ParsedArguments:
+    """The arguments of a plugin, and those that it does not have."""
+
+    values: Any
+    ignored: tuple[tuple[int, str], ...] = ()
+    """The place in the list of each argument that has no effect, and why."""
+
+
 @lru_cache(maxsize=512)
-def plugin_arguments(plugin: str, arguments: tuple[str, ...]) -> Any:
-    """The arguments of a plugin in ``ARGUMENTS``; raises ``ArgumentError``."""
-    shape = ARGUMENTS[plugin]
-    flags = {each.metadata.get("flag") or each.name.replace("_", "-"): each for each in fields(shape)}
+def parse_arguments(plugin: str, arguments: tuple[str, ...]) -> ParsedArguments:
+    """Parse the arguments of a plugin in ``ARGUMENTS``; raises ``ArgumentError``."""
+    flags = plugin_flags(plugin)
     found: dict[str, object] = {}
+    ignored: list[tuple[int, str]] = []
     index = 0
     while index < len(arguments):
         argument = arguments[index]
-        name, equals, text = _flag(argument, index).partition("=")
-        flag = flags.get(name)
+        name, equals, text = argument.removeprefix("-").removeprefix("-").partition("=")
+        flag = flags.get(name) if argument.startswith("-") else None
         if flag is None:
             known = ", ".join(f"--{each}" for each in flags) or "none"
-            raise ArgumentError(index, f"Unsupported value: {argument[:70]!r}: supported arguments: {known}")
+            ignored.append((index, f"{plugin} has no argument {argument[:70]!r}; supported arguments: {known}"))
+            index += 1
+            continue
         if not equals and isinstance(flag.default, bool):
             text = "true"
         elif not equals:
@@ -158,15 +170,12 @@ def plugin_arguments(plugin: str, arguments: tuple[str, ...]) -> Any:
             text = arguments[index]
         found[flag.name] = _value(flag, text, index)
         index += 1
-    return shape(**found)
+    return ParsedArguments(ARGUMENTS[plugin](**found), tuple(ignored))
 
 
-def _flag(argument: str, index: int) -> str:
-    """A flag without its dashes."""
-    bare = argument[2:] if argument.startswith("--") else argument[1:]
-    if not argument.startswith("-") or not bare or bare.startswith(("-", "=")):
-        raise ArgumentError(index, f"Invalid value: {argument[:70]!r}: must be a flag such as --name=value")
-    return bare
+def plugin_flags(plugin: str) -> dict[str, Field[Any]]:
+    """The fields of a plugin's arguments by the names of their flags."""
+    return {each.metadata.get("flag") or each.name.replace("_", "-"): each for each in fields(ARGUMENTS[plugin])}
 
 
 def _value(flag: Field[Any], text: str, index: int) -> object:

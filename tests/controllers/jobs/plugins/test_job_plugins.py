@@ -342,9 +342,10 @@ def test_hcclrank_annotates_ranks(plugins: dict[str, list[str]], name: str, inde
 
 
 def test_plugin_with_wrong_arguments_works_with_defaults() -> None:
-    found = made(*TRAINING, pytorch=["--port=x"], horovod=[])
+    found = made(*TRAINING, pytorch=["--port=x"], horovod=[], env=["-x"])
     assert env(pod(found, "worker"))["MASTER_PORT"] == "23456"
     assert list(plugin_problems(found)) == [
+        "spec.plugins.env[0]: has no effect; env has no argument '-x'; supported arguments: none",
         f"spec.plugins.horovod: has no effect; supported plugins: {', '.join(sorted(PLUGINS))}",
         "spec.plugins.pytorch[0]: Invalid value: 'x': must be a number; the plugin works with its defaults",
     ]

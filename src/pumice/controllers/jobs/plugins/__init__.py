@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from pumice.admission.jobs.plugin_arguments import ARGUMENTS, ArgumentError, plugin_arguments
+from pumice.admission.jobs.job_plugins import ignored_arguments
+from pumice.admission.jobs.plugin_arguments import ARGUMENTS, ArgumentError, parse_arguments
 from pumice.controllers.jobs.plugins.env import EnvPlugin
 from pumice.controllers.jobs.plugins.hcclrank import HcclrankPlugin
 from pumice.controllers.jobs.plugins.mpi import MpiPlugin
@@ -42,18 +43,19 @@ def plugins_of(job: Job) -> Iterator[JobPlugin]:
     for name, make in PLUGINS.items():
         if name in job.plugins:
             try:
-                yield make(plugin_arguments(name, job.plugins[name]))
+                yield make(parse_arguments(name, job.plugins[name]).values)
             except ArgumentError:
                 yield make(ARGUMENTS[name]())
 
 
 def plugin_problems(job: Job) -> Iterator[str]:
-    """Plugins that are unknown, and arguments that cannot be used."""
+    """Plugins and arguments that are unknown, and values that cannot be used."""
     for name, arguments in sorted(job.plugins.items()):
         if name not in PLUGINS:
             yield f"spec.plugins.{name}: has no effect; supported plugins: {', '.join(sorted(PLUGINS))}"
             continue
+        yield from ignored_arguments(name, arguments)
         try:
-            plugin_arguments(name, arguments)
+            parse_arguments(name, arguments)
         except ArgumentError as error:
             yield f"spec.plugins.{name}[{error.index}]: {error}; the plugin works with its defaults"
