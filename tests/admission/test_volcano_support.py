@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pumice.admission import Request, admit
-from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES, Settings
+from pumice.admission.jobs.plugin_arguments import ARGUMENTS as OUR_JOB_ARGUMENTS
+from pumice.admission.request import CRON_JOBS, JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.volcano_support import (
     ACTIONS,
     ANNOTATIONS,
@@ -24,14 +25,14 @@ from pumice.admission.volcano_support import (
     Support,
 )
 from pumice.config.load import read_config
-from pumice.controllers.jobs.plugins import KNOWN
+from pumice.controllers.jobs.plugins import PLUGINS as OUR_JOB_PLUGINS
 from pumice.crds import definitions
 from pumice.engine.actions import ACTIONS as OUR_ACTIONS
 from pumice.engine.config.name_suggestions import Kind, problem_with_name
 from pumice.engine.plugins.builtin import BUILT_IN
-from tests.support.admitted import TEMPLATE, ask, group, job, queue, world
+from tests.support.admitted import TEMPLATE, ask, group, job, job_flow, job_template, queue, world
 
-AROUND = world(queue("q"))
+AROUND = world(queue("q"), job_template("t"))
 SERVED = (Support.WORKS, Support.DIFFERS)
 EMPTY = {"metadata", "apiVersion", "kind", "spec", "status"}
 IN_POD = ".template.spec."
@@ -62,7 +63,7 @@ def is_covered(field: str, names: set[str]) -> bool:
     )
 
 
-@pytest.mark.parametrize("resource", [JOBS, PODGROUPS, QUEUES, COMMANDS])
+@pytest.mark.parametrize("resource", [JOBS, PODGROUPS, QUEUES, COMMANDS, JOB_FLOWS, CRON_JOBS])
 def test_every_field_has_an_entry_and_every_entry_is_a_field(resource):
     names = {feature.name for feature in FIELDS[resource]} | set(OWN_FIELDS.get(resource, ()))
     fields = defined(resource)
@@ -87,7 +88,7 @@ def test_entries_that_are_not_as_in_volcano_say_why():
 def test_the_plugins_and_actions_that_are_there_are_those_of_the_code():
     assert named(PLUGINS, *SERVED) == BUILT_IN.keys() - {"users"}
     assert named(ACTIONS, *SERVED) == OUR_ACTIONS.keys()
-    assert named(JOB_PLUGINS, *SERVED) == KNOWN == Settings().job_plugins
+    assert named(JOB_PLUGINS, *SERVED) == OUR_JOB_PLUGINS.keys() == OUR_JOB_ARGUMENTS.keys()
     kinds = {f"{one['spec']['names']['kind']} ({one['spec']['group']}" for one in definitions()}
     assert {name.partition("/")[0] for name in named(KINDS, *SERVED)} == kinds
 
@@ -121,6 +122,7 @@ MADE = {
     PODGROUPS: lambda: group("g", "q"),
     QUEUES: lambda: queue("new"),
     PODS: pod,
+    JOB_FLOWS: lambda: job_flow("f", t=""),
 }
 VALUES = {
     "runningEstimate": "1h",
@@ -128,6 +130,8 @@ VALUES = {
     "minPartitions": 1,
     "type": "x",
     "extendClusters": [{}],
+    "httpGetList": [{"port": 80}],
+    "tcpSocketList": [{"port": 80}],
 }
 WITHOUT_EFFECT = [
     (resource, feature)
@@ -173,12 +177,6 @@ def test_an_annotation_without_effect_is_warned_of(name):
     new["metadata"]["annotations"] = {name: "1"}
     (warning,) = ask(AROUND, new).warnings
     assert warning.startswith(f"metadata.annotations[{name}]: has no effect; ")
-
-
-def test_arguments_of_svc_are_warned_of():
-    assert ask(AROUND, job("j", "q", plugins={"svc": ["--inject-hosts-env=false"], "env": []})).warnings == [
-        "spec.plugins.svc[0]: has no effect; the plugin svc takes no argument '--inject-hosts-env=false'"
-    ]
 
 
 def test_values_that_ask_for_nothing_are_not_warned_of():

@@ -80,7 +80,32 @@ FIELDS = {
       target.apiVersion target.kind target.name target.uid target.controller target.blockOwnerDeletion
     """,
 }
+SPEC_OF_JOB = FIELDS["Job"].partition("status:")[0]
+FIELDS["JobTemplate"] = f"{SPEC_OF_JOB} status: jobDependsOnList"
+FIELDS["JobFlow"] = f"""
+  jobRetainPolicy flows[].name flows[].dependsOn.targets
+  flows[].dependsOn.probe.taskStatusList[].taskName flows[].dependsOn.probe.taskStatusList[].phase
+  flows[].dependsOn.probe.httpGetList[].taskName flows[].dependsOn.probe.httpGetList[].path
+  flows[].dependsOn.probe.httpGetList[].port flows[].dependsOn.probe.httpGetList[].httpHeader.name
+  flows[].dependsOn.probe.httpGetList[].httpHeader.value flows[].dependsOn.probe.tcpSocketList[].taskName
+  flows[].dependsOn.probe.tcpSocketList[].port
+  {" ".join(f"flows[].patch.jobSpec.{field}" for field in SPEC_OF_JOB.split())}
+  status: state.phase pendingJobs runningJobs failedJobs completedJobs terminatedJobs unKnowJobs
+  jobStatusList[].name jobStatusList[].state jobStatusList[].startTimestamp jobStatusList[].endTimestamp
+  jobStatusList[].restartCount jobStatusList[].runningHistories[].startTimestamp
+  jobStatusList[].runningHistories[].endTimestamp jobStatusList[].runningHistories[].state conditions
+"""
+FIELDS["CronJob"] = f"""
+  schedule timeZone startingDeadlineSeconds concurrencyPolicy suspend successfulJobsHistoryLimit failedJobsHistoryLimit
+  jobTemplate.metadata.name jobTemplate.metadata.namespace jobTemplate.metadata.labels
+  jobTemplate.metadata.annotations jobTemplate.metadata.finalizers
+  {" ".join(f"jobTemplate.spec.{field}" for field in SPEC_OF_JOB.split())}
+  status: active[].apiVersion active[].fieldPath active[].kind active[].name active[].namespace
+  active[].resourceVersion active[].uid lastScheduleTime lastSuccessfulTime
+"""
 DEFAULTS: dict[str, Object] = {
+    "JobTemplate": {},
+    "JobFlow": {},
     "Queue": {"weight": 1, "reclaimable": True, "dequeueStrategy": "traverse"},
     "PodGroup": {},
     "Job": {"maxRetry": 3},
@@ -148,13 +173,18 @@ def test_names() -> None:
         "PodGroup": ("pg", "podgroup-v1beta1"),
         "Job": ("vcjob", "vj"),
         "Command": (),
+        "JobTemplate": ("jt",),
+        "JobFlow": ("jf",),
+        "CronJob": ("cronvcjob", "cronvj"),
     }
-    assert {kind for kind, resource in RESOURCES.items() if "status" in resource.subresources} == {"Queue", "Job"}
+    with_status = {kind for kind, resource in RESOURCES.items() if "status" in resource.subresources}
+    assert with_status == RESOURCES.keys() - {"PodGroup", "Command"}
     assert {kind for kind, resource in RESOURCES.items() if not resource.namespaced} == {"Queue"}
     assert {resource.api_version for resource in RESOURCES.values()} == {
         "scheduling.volcano.sh/v1beta1",
         "batch.volcano.sh/v1alpha1",
         "bus.volcano.sh/v1alpha1",
+        "flow.volcano.sh/v1alpha1",
     }
 
 
@@ -187,6 +217,9 @@ def test_queue_status_always_has_allocated() -> None:
             ["Pending", "Succeeded", "Failed", "Retries"],
         ),
         ("Command", ["Name", "Action", "Kind", "Target", "Age"], ["Reason"]),
+        ("JobTemplate", ["Name", "Queue", "Age"], ["Jobs"]),
+        ("JobFlow", ["Name", "Status", "Age"], ["Running", "Completed", "Failed"]),
+        ("CronJob", ["Name", "Schedule", "Timezone", "Suspend", "Last Schedule", "Age"], []),
     ],
 )
 def test_columns(kind: str, shown: list[str], wide: list[str]) -> None:

@@ -22,7 +22,12 @@ from tests.support.installed import HOME, Real, pumice, real_server, until
 
 pytestmark = pytest.mark.kube
 GUARD = "OwnerReferencesPermissionEnforcement"
-GUARDED = {("update", "batch.volcano.sh", "jobs/finalizers"), ("name", "pumice.dev", "users")}
+GUARDED = {
+    ("update", "batch.volcano.sh", "jobs/finalizers"),
+    ("update", "batch.volcano.sh", "cronjobs/finalizers"),
+    ("update", "flow.volcano.sh", "jobflows/finalizers"),
+    ("name", "pumice.dev", "users"),
+}
 """What nobody asks for: the guard and our policies look whether they might."""
 COMPONENTS = (SCHEDULER, CONTROLLERS, WEBHOOKS)
 Object = dict[str, Any]

@@ -26,6 +26,7 @@ tiers:
 configurations:
 - {name: reclaim, arguments: {reclaim.patience: 0, reclaim.minRuntime: 0}}
 """
+FLOW_GROUP = "flow.volcano.sh/v1alpha1"
 QUEUE_GROUP, JOB_GROUP, BUS_GROUP = (
     "scheduling.volcano.sh/v1beta1",
     "batch.volcano.sh/v1alpha1",
@@ -64,6 +65,8 @@ class Day:
         self.job_from_start_to_end()
         self.aborted_job()
         self.job_with_volumes()
+        self.flow()
+        self.cron_job()
         self.commands_for_nobody()
         self.hierarchy()
         self.reclaim()
@@ -161,8 +164,11 @@ class Day:
 
     def job_from_start_to_end(self) -> None:
         """With what its plugins make, grown by one on the way, and gone when it is complete."""
-        self.make(self.job("long", plugins={"svc": [], "env": []}, ttlSecondsAfterFinished=0))
+        plugins = {"mpi": ["--master=work", "--worker=work"], "env": []}
+        self.make(self.job("long", plugins=plugins, ttlSecondsAfterFinished=0))
         self.await_job("long", 2)
+        made = "configmap/long-svc service/long networkpolicy.networking.k8s.io/long secret/long-ssh"
+        self.kubectl("get", *made.split())
         grown = {"spec": {"minAvailable": 3, "tasks": self.job("long", 3)["spec"]["tasks"]}}
         self.patch("jobs.batch.volcano.sh", "long", grown)
         self.await_job("long", 3)
@@ -204,6 +210,25 @@ class Day:
     def claim(self, storage_class: str) -> Object:
         asks = {"requests": {"storage": "1Gi"}}
         return {"accessModes": ["ReadWriteOnce"], "storageClassName": storage_class, "resources": asks}
+
+    def flow(self) -> None:
+        template = {**self.job("step", 1), "apiVersion": FLOW_GROUP, "kind": "JobTemplate"}
+        self.make(template)
+        flow = {"apiVersion": FLOW_GROUP, "kind": "JobFlow", "metadata": {"name": "flow"}}
+        self.make({**flow, "spec": {"flows": [{"name": "step"}]}})
+        self.await_job("flow-step", 1)
+        self.await_use(CONTROLLERS, ("update", "flow.volcano.sh", "jobflows/status"))
+        self.await_use(CONTROLLERS, ("update", "flow.volcano.sh", "jobtemplates/status"))
+
+    def cron_job(self) -> None:
+        spec = {
+            "schedule": "@every 1s",
+            "concurrencyPolicy": "Forbid",
+            "jobTemplate": {"spec": self.job("x", 1)["spec"]},
+        }
+        self.make({"apiVersion": JOB_GROUP, "kind": "CronJob", "metadata": {"name": "cron"}, "spec": spec})
+        self.await_use(CONTROLLERS, ("update", "batch.volcano.sh", "cronjobs/status"))
+        self.patch("cronjobs.batch.volcano.sh", "cron", {"spec": {"suspend": True}})
 
     def command(self, kind: str, version: str, name: str, action: str) -> None:
         target = {"apiVersion": version, "kind": kind, "name": name}

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pumice.admission import CREATE, ClusterView, Object, Request, Settings, Verdict, admit
-from pumice.admission.request import JOBS, NAMESPACES, NODES, PODGROUPS, QUEUES
+from pumice.admission.request import JOB_FLOWS, JOB_TEMPLATES, JOBS, NAMESPACES, NODES, PODGROUPS, QUEUES
 
 KINDS = {
     QUEUES: ("scheduling.volcano.sh/v1beta1", "Queue"),
     PODGROUPS: ("scheduling.volcano.sh/v1beta1", "PodGroup"),
     JOBS: ("batch.volcano.sh/v1alpha1", "Job"),
+    JOB_TEMPLATES: ("flow.volcano.sh/v1alpha1", "JobTemplate"),
+    JOB_FLOWS: ("flow.volcano.sh/v1alpha1", "JobFlow"),
 }
 TEMPLATE: Object = {"spec": {"containers": [{"name": "main", "image": "work"}]}}
 
@@ -54,6 +56,19 @@ def job(name: str, queue: str = "", tasks: Iterable[Mapping[str, Any]] | None = 
             **spec,
         },
     }
+
+
+def job_template(name: str, *tasks: Mapping[str, Any], **spec: Any) -> Object:
+    made = job(name, "", tasks or None)
+    made["spec"] |= spec
+    return {**made, "apiVersion": KINDS[JOB_TEMPLATES][0], "kind": "JobTemplate"}
+
+
+def job_flow(name: str, **entries: Any) -> Object:
+    """A flow: the names of its templates, each with the names of its targets."""
+    flows = [{"name": key, **({"dependsOn": {"targets": [*value]}} if value else {})} for key, value in entries.items()]
+    about = {"name": name, "namespace": "ns"}
+    return {"apiVersion": KINDS[JOB_FLOWS][0], "kind": "JobFlow", "metadata": about, "spec": {"flows": flows}}
 
 
 def node(name: str, **has: Any) -> Object:

@@ -99,7 +99,7 @@ def vcjob(name: str, queue: str) -> dict[str, Any]:
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
         "metadata": {"name": name},
-        "spec": {"queue": queue, "plugins": {"ssh": []}, "tasks": [{"replicas": 1, "template": template}]},
+        "spec": {"queue": queue, "plugins": {"horovod": []}, "tasks": [{"replicas": 1, "template": template}]},
     }
 
 

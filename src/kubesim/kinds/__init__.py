@@ -22,6 +22,7 @@ from kubesim.kinds.events import events
 from kubesim.kinds.jobs import jobs
 from kubesim.kinds.leases import leases
 from kubesim.kinds.namespaces import namespaces
+from kubesim.kinds.network_policies import network_policies
 from kubesim.kinds.persistent_volumes import persistent_volume_claims, persistent_volumes
 from kubesim.kinds.pod_disruption_budgets import pod_disruption_budgets
 from kubesim.kinds.priority_classes import priority_classes
@@ -57,6 +58,7 @@ def resources() -> Iterator[Resource]:
     yield controller_revisions()
     yield jobs()
     yield cron_jobs()
+    yield network_policies()
     yield pod_disruption_budgets()
     yield priority_classes()
     yield leases()

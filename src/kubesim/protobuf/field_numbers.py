@@ -367,6 +367,21 @@ BudgetStatus
 Condition
   type=1 status=2 observedGeneration=3 lastTransitionTime=4 reason=5 message=6
 
+NetworkPolicy
+  spec=2
+NetworkPolicySpec
+  podSelector=1 ingress=2 egress=3 policyTypes=4
+NetworkPolicyEgressRule
+  ports=1 to=2
+NetworkPolicyIngressRule
+  ports=1 from=2
+NetworkPolicyPeer
+  podSelector=1 namespaceSelector=2 ipBlock=3
+NetworkPolicyPort
+  protocol=1* port=2 endPort=3*
+IPBlock
+  cidr=1 except=2
+
 SelfSubjectAccessReview
   spec=2 status=3
 AccessSpec

@@ -24,6 +24,7 @@ from kubesim.kinds.events import SHAPES as EVENTS
 from kubesim.kinds.jobs import SHAPES as JOBS
 from kubesim.kinds.leases import SHAPES as LEASES
 from kubesim.kinds.namespaces import SHAPES as NAMESPACES
+from kubesim.kinds.network_policies import SHAPES as POLICIES
 from kubesim.kinds.nodes import SHAPES as NODES
 from kubesim.kinds.persistent_volumes import SHAPES as VOLUMES
 from kubesim.kinds.pod_disruption_budgets import SHAPES as BUDGETS
@@ -40,7 +41,7 @@ from kubesim.protobuf.field_numbers import NUMBERS
 
 SHAPES: Final = (
     *(SHARED, podspec.SHAPES, PODS, WORKLOADS, JOBS, NODES, NAMESPACES, QUOTAS, PRIORITIES),
-    *(EVENTS, CONFIGS, ACCOUNTS, LEASES, BUDGETS, REVIEWS, VOLUMES, STORAGE),
+    *(EVENTS, CONFIGS, ACCOUNTS, LEASES, BUDGETS, POLICIES, REVIEWS, VOLUMES, STORAGE),
     *(SERVICES, ENDPOINTS, REPLICATION, STATEFUL_SETS, DAEMON_SETS, CRON_JOBS),
 )
 CORE: Final = (
@@ -59,6 +60,7 @@ KINDS: Final = frozenset(
         ("batch/v1", "Job"),
         ("batch/v1", "CronJob"),
         ("discovery.k8s.io/v1", "EndpointSlice"),
+        ("networking.k8s.io/v1", "NetworkPolicy"),
         ("policy/v1", "Eviction"),
         ("policy/v1", "PodDisruptionBudget"),
         ("scheduling.k8s.io/v1", "PriorityClass"),

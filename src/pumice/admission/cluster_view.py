@@ -24,6 +24,7 @@ from kubebase.pod_request import pod_request
 from kubebase.resource_vector import Registry, ResourceError, add, subtract
 from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import (
+    JOB_TEMPLATES,
     JOBS,
     NAMESPACES,
     NODES,
@@ -41,7 +42,7 @@ from pumice.kube.decode.struct_decode import microseconds, read
 from pumice.model.queue_expansion import planned_queues
 from pumice.model.specs import ROOT, Queue, Vector
 
-FOLLOWED: Final = frozenset({QUEUES, PODGROUPS, JOBS, NODES, NAMESPACES})
+FOLLOWED: Final = frozenset({QUEUES, PODGROUPS, JOBS, JOB_TEMPLATES, NODES, NAMESPACES})
 """The resources whose objects the view follows."""
 
 _OVER = frozenset({"Completed", "Failed", "Terminated"})  # final phases; an aborted job may resume
@@ -97,6 +98,7 @@ class ClusterView:
         self._groups: Counter[Key] = Counter()  # of each job
         self._nodes: dict[str, Vector] = {}
         self._namespace_queues: dict[str, str] = {}
+        self._job_templates: set[tuple[str, str]] = set()
         self.cluster_queue = ""
         """The default queue that the scheduler's configuration names; empty: none, or no scheduler has published it."""
         self.rankings: dict[str, Ranking] = {}
@@ -144,6 +146,10 @@ class ClusterView:
         """The default queue that the annotations of a namespace name; empty if none."""
         return self._namespace_queues.get(namespace, "")
 
+    def has_job_template(self, namespace: str, name: str) -> bool:
+        """Whether a JobTemplate exists."""
+        return (namespace, name) in self._job_templates
+
     def unfinished(self, queue: str) -> list[str]:
         """The unfinished jobs in a queue, pending ones included: ``PodGroup ns/name``, ``Job ns/name``."""
         found = []
@@ -175,6 +181,8 @@ class ClusterView:
                 self._note_work(key, self._group(namespace, found) if found else None)
             case "jobs.batch.volcano.sh":
                 self._note_work(key, self._job(found) if found else None)
+            case "jobtemplates.flow.volcano.sh":
+                (self._job_templates.add if found else self._job_templates.discard)((namespace, name))
             case "nodes":
                 self._note_node(name, found)
             case "namespaces":

@@ -1,15 +1,12 @@
-"""Find the fields, annotations and job plugins of an object that are accepted and have no effect."""
+"""Find the fields and annotations of an object that are accepted and have no effect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pumice.admission.request import JOBS, Object
+from pumice.admission.request import Object
 from pumice.admission.volcano_support import ANNOTATIONS, FIELDS, Feature, Support
-
-SVC = "svc"
-"""The job plugin whose arguments have no effect."""
 
 _FIELDS = {
     resource: tuple((tuple(feature.name.split(".")), feature) for feature in _without_effect)
@@ -38,14 +35,6 @@ def _found(resource: str, document: Object) -> Iterator[tuple[str, tuple[object,
                 annotation = _ANNOTATIONS.get(name)
                 if annotation is not None and _asks(value, annotation):
                     yield f"metadata.annotations[{name}]", (value, annotation.note)
-    if resource == JOBS:
-        yield from _arguments(document)
-
-
-def _arguments(job: Object) -> Iterator[tuple[str, tuple[object, str]]]:
-    for where, arguments in _values(job, ("spec", "plugins", SVC), ""):
-        for i, argument in enumerate(arguments if isinstance(arguments, list) else ()):
-            yield f"{where}[{i}]", (argument, f"the plugin {SVC} takes no argument {str(argument)[:70]!r}")
 
 
 def _values(value: Any, path: tuple[str, ...], where: str) -> Iterator[tuple[str, object]]:

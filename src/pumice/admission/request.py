@@ -14,6 +14,9 @@ Object = dict[str, Any]
 QUEUES: Final = "queues.scheduling.volcano.sh"
 PODGROUPS: Final = "podgroups.scheduling.volcano.sh"
 JOBS: Final = "jobs.batch.volcano.sh"
+CRON_JOBS: Final = "cronjobs.batch.volcano.sh"
+JOB_TEMPLATES: Final = "jobtemplates.flow.volcano.sh"
+JOB_FLOWS: Final = "jobflows.flow.volcano.sh"
 PODS: Final = "pods"
 NODES: Final = "nodes"
 NAMESPACES: Final = "namespaces"
@@ -47,8 +50,6 @@ class Settings:
     """Whether no other scheduler runs in this cluster: creating a pod that names one yields a warning."""
     default_scheduler: str = "pumice"
     """The scheduler name for the pods of a Job that names none."""
-    job_plugins: frozenset[str] = frozenset({"env", "svc"})
-    """Plugins of Jobs that have an effect here."""
     controllers: tuple[str, ...] = ("system:pumice", "system:serviceaccount:pumice-system:")
     """Users (or, with a trailing colon, prefixes) that act for others: they own no objects, and copy the user
     from an object that was verified.

@@ -12,12 +12,24 @@ from dataclasses import replace
 from pumice.admission import queue_admission
 from pumice.admission.cluster_view import ClusterView
 from pumice.admission.effectless_fields import effectless_fields
-from pumice.admission.jobs import job_defaults, job_policies, job_tasks, job_update
+from pumice.admission.jobs import (
+    cron_jobs,
+    job_defaults,
+    job_flows,
+    job_plugins,
+    job_policies,
+    job_tasks,
+    job_templates,
+    job_update,
+)
 from pumice.admission.queues import queue_defaults, queue_deletion, queue_parent, queue_quotas
 from pumice.admission.queues.queue_change import QueueChange, queue_change
 from pumice.admission.request import (
     CREATE,
+    CRON_JOBS,
     DELETE,
+    JOB_FLOWS,
+    JOB_TEMPLATES,
     JOBS,
     OPERATIONS,
     PODGROUPS,
@@ -59,11 +71,18 @@ DEFAULTS: dict[tuple[str, str], tuple[Default, ...]] = {
     (QUEUES, UPDATE): queue_defaults.RULES,
     (PODGROUPS, CREATE): (stamp_user, route_to_leaf),
     (PODGROUPS, UPDATE): (stamp_user, route_to_leaf),
-    (JOBS, CREATE): (stamp_user, route_to_leaf, *job_defaults.RULES),
-    (JOBS, UPDATE): (stamp_user, route_to_leaf, *job_defaults.RULES),
+    (JOBS, CREATE): (stamp_user, route_to_leaf, *job_defaults.RULES, *job_plugins.DEFAULTS),
+    (JOBS, UPDATE): (stamp_user, route_to_leaf, *job_defaults.RULES, *job_plugins.DEFAULTS),
+    (JOB_FLOWS, CREATE): (stamp_user,),
+    (JOB_FLOWS, UPDATE): (stamp_user,),
+    (CRON_JOBS, CREATE): (stamp_user,),
+    (CRON_JOBS, UPDATE): (stamp_user,),
     (PODS, CREATE): (stamp_user,),
     (PODS, UPDATE): (stamp_user,),
 }
+
+JOB_RULES: tuple[Rule, ...] = (*job_tasks.RULES, *job_policies.RULES, *job_plugins.RULES)
+"""The rules for the spec of a job by itself."""
 
 RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     (QUEUES, CREATE): (queue_is_sound,),
@@ -71,8 +90,14 @@ RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     (QUEUES, DELETE): queue_deletion.RULES,
     (PODGROUPS, CREATE): (*queue_admission.RULES, user_is_printable),
     (PODGROUPS, UPDATE): (*queue_admission.RULES, queue_admission.moves_only_while_pending, user_is_printable),
-    (JOBS, CREATE): (*queue_admission.RULES, *job_tasks.RULES, *job_policies.RULES, user_is_printable),
-    (JOBS, UPDATE): (*job_update.RULES, *job_tasks.RULES, *job_policies.RULES, user_is_printable),
+    (JOBS, CREATE): (*queue_admission.RULES, *JOB_RULES, user_is_printable),
+    (JOBS, UPDATE): (*job_update.RULES, *JOB_RULES, user_is_printable),
+    (JOB_TEMPLATES, CREATE): job_templates.RULES,
+    (JOB_TEMPLATES, UPDATE): job_templates.RULES,
+    (JOB_FLOWS, CREATE): (*job_flows.RULES, user_is_printable),
+    (JOB_FLOWS, UPDATE): (*job_flows.RULES, user_is_printable),
+    (CRON_JOBS, CREATE): (*cron_jobs.RULES, user_is_printable),
+    (CRON_JOBS, UPDATE): (*cron_jobs.RULES, user_is_printable),
 }
 
 ADMITTED = frozenset(resource for resource, _ in (*DEFAULTS, *RULES))
@@ -120,11 +145,9 @@ def warnings(request: Request, world: ClusterView) -> list[str]:
         return found
     spec, settings = spec_of(request.object), world.settings
     if request.resource == JOBS:
-        known = settings.job_plugins
-        others = sorted((spec.get("plugins") or {}).keys() - known)
-        found += [
-            f"spec.plugins.{name}: has no effect; supported plugins: {', '.join(sorted(known))}" for name in others
-        ]
+        found += job_plugins.plugin_warnings(request.object)
+    if request.resource == JOB_FLOWS:
+        found += job_flows.flow_warnings(request.object, world)
     if request.resource == PODS and settings.alone and not spec.get("nodeName"):
         named = spec.get("schedulerName") or ""
         if named not in settings.schedulers:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.request import CRON_JOBS, JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
 
 COMMANDS: Final = "commands.bus.volcano.sh"
 
@@ -59,14 +59,15 @@ def _missing(name: str, note: str) -> Feature:
 
 _TOPOLOGY = "the scheduler knows no network topology and places the pods on any nodes that fit"
 _DEVICES = "the scheduler allocates no devices for resource claims, so the pod does not start on its node"
+_PROBES = "as in Volcano, which accepts it: the targets have to be complete, or taskStatusList says what is enough"
 _ROUTED = "a job that names no queue, or a parent queue, goes to the least utilised open leaf queue below it"
 
 KINDS: Final = (
     *_works("Queue (scheduling.volcano.sh/v1beta1)", "PodGroup (scheduling.volcano.sh/v1beta1)"),
     *_works("Job (batch.volcano.sh/v1alpha1)", "Command (bus.volcano.sh/v1alpha1)"),
-    _missing("CronJob (batch.volcano.sh/v1alpha1)", "use a CronJob of Kubernetes whose pods create the Job"),
-    _missing("JobTemplate (flow.volcano.sh/v1alpha1)", "create the Jobs from a file or a Helm chart"),
-    _missing("JobFlow (flow.volcano.sh/v1alpha1)", "use dependsOn inside one Job, or a workflow engine such as Argo"),
+    *_works("CronJob (batch.volcano.sh/v1alpha1)"),
+    _differs("JobTemplate (flow.volcano.sh/v1alpha1)", "rejected when it is created if no Job could be made from it"),
+    *_works("JobFlow (flow.volcano.sh/v1alpha1)"),
     _missing("HyperNode (topology.volcano.sh/v1alpha1)", _TOPOLOGY),
     _missing("Numatopology (nodeinfo.volcano.sh/v1alpha1)", "the scheduler does not look inside nodes"),
     _missing("HyperJob (training.volcano.sh/v1alpha1)", "one scheduler serves one cluster"),
@@ -82,7 +83,11 @@ FIELDS: Final[dict[str, tuple[Feature, ...]]] = {
         _differs("spec.queue", _ROUTED),
         *_works("spec.priorityClassName", "spec.maxRetry", "spec.minSuccess", "spec.ttlSecondsAfterFinished"),
         _no_effect("spec.runningEstimate", "no policy here uses estimates"),
-        _differs("spec.plugins", "see the job plugins below; others are accepted with a warning"),
+        _differs(
+            "spec.plugins",
+            "a value that an argument cannot have is rejected; other plugins than those below, and other arguments, "
+            "are accepted with a warning",
+        ),
         *_works("spec.volumes"),
         _no_effect("spec.networkTopology", _TOPOLOGY),
         _differs(
@@ -128,6 +133,26 @@ FIELDS: Final[dict[str, tuple[Feature, ...]]] = {
         _differs("action", "the actions SyncJob and EnqueueJob are accepted and do nothing"),
         *_works("target", "reason", "message"),
     ),
+    JOB_FLOWS: (
+        *_works("spec.flows[].name", "spec.flows[].dependsOn.targets"),
+        _differs("spec.flows[].dependsOn.probe.taskStatusList", "Volcano accepts it and waits for complete targets"),
+        _no_effect("spec.flows[].dependsOn.probe.httpGetList", _PROBES),
+        _no_effect("spec.flows[].dependsOn.probe.tcpSocketList", _PROBES),
+        _differs("spec.flows[].patch", "Volcano accepts it and makes the job from the template alone"),
+        *_works("spec.jobRetainPolicy", "status.pendingJobs", "status.runningJobs", "status.completedJobs"),
+        *_works("status.failedJobs", "status.terminatedJobs", "status.unKnowJobs", "status.jobStatusList"),
+        *_works("status.conditions"),
+        _differs("status.state", "a flow fails with a terminated job as well, where Volcano may wait for ever"),
+    ),
+    CRON_JOBS: (
+        *_works("spec.schedule"),
+        _differs("spec.timeZone", "defaults to UTC, not to the zone of the controller's machine"),
+        *_works("spec.startingDeadlineSeconds", "spec.concurrencyPolicy", "spec.suspend"),
+        *_works("spec.successfulJobsHistoryLimit"),
+        _differs("spec.failedJobsHistoryLimit", "counts terminated jobs as well, which Volcano keeps for ever"),
+        _differs("spec.jobTemplate", "rejected if no Job could be made from it"),
+        *_works("status.active", "status.lastScheduleTime", "status.lastSuccessfulTime"),
+    ),
     PODS: (_no_effect("spec.resourceClaims", _DEVICES),),
 }
 """The fields of Volcano's kinds, and those of pods that Volcano's scheduler reads and ours does not."""
@@ -168,20 +193,7 @@ ANNOTATIONS: Final = (
 )
 """Annotations of jobs, podgroups, pods, queues and namespaces."""
 
-JOB_PLUGINS: Final = (
-    *_works("env"),
-    _differs(
-        "svc",
-        "its arguments have no effect: it always injects the hosts, publishes pods that are not ready, and "
-        "creates no NetworkPolicy",
-    ),
-    _no_effect("ssh", "no keys are created; containers that need ssh between pods fail"),
-    _no_effect("mpi", "no host file and no ssh keys are created"),
-    _no_effect("tensorflow", "set TF_CONFIG in the template, with the hosts of svc"),
-    _no_effect("pytorch", "set MASTER_ADDR, WORLD_SIZE and RANK in the template, with the hosts of svc"),
-    _no_effect("ray", "use KubeRay, whose pods are scheduled as a gang"),
-    _no_effect("hcclrank", "no ranks of Ascend devices are set"),
-)
+JOB_PLUGINS: Final = (*_works("env", "svc", "ssh", "mpi", "tensorflow", "pytorch", "ray", "hcclrank"),)
 """Plugins of Jobs. A job with one that has no effect is accepted with a warning."""
 
 ACTIONS: Final = (

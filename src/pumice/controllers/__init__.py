@@ -1,4 +1,4 @@
-"""Controllers: they reconcile the queues, Volcano Jobs and podgroups of a batch cluster.
+"""Controllers: they reconcile the queues, podgroups, Jobs, JobFlows and CronJobs of a batch cluster.
 
 Controllers talk to any Kubernetes API, embedded or real, through the client of ``kube``. The ``manager`` runs one
 informer for each resource, shared by all controllers. Each controller has a ``work_queue`` of keys. Reconciling a key

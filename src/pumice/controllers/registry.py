@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
+from pumice.controllers.cron_jobs import CronJobController
 from pumice.controllers.default_queues import DefaultQueues
+from pumice.controllers.flows import JobFlowController, JobTemplateController
 from pumice.controllers.jobs import JobController
 from pumice.controllers.manager import Controller, SharedInformers
 from pumice.controllers.podgroups import PodGroupController
@@ -18,9 +20,10 @@ Maker = Callable[[Api, SharedInformers], Controller]
 
 
 def all_controllers(schedulers: Collection[str] = SCHEDULERS, *, jobs: bool = True) -> tuple[Maker, ...]:
-    """All controllers, for pods of these schedulers; without ``jobs`` another controller handles Volcano Jobs."""
+    """All controllers, for pods of these schedulers; without ``jobs`` those of Volcano handle its batch kinds."""
     groups = partial(PodGroupController, schedulers=schedulers)
-    return (DefaultQueues, groups, *((JobController,) if jobs else ()), QueueController, RoutingEvents)
+    batch = (JobController, JobFlowController, JobTemplateController, CronJobController) if jobs else ()
+    return (DefaultQueues, groups, *batch, QueueController, RoutingEvents)
 
 
 ALL_CONTROLLERS = all_controllers()

@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent
 
 
 def definitions() -> Iterator[Object]:
-    """The CustomResourceDefinitions of queues, jobs, podgroups and commands."""
+    """The CustomResourceDefinitions of queues, jobs, podgroups, commands and flows of jobs."""
     yield from _read(FOLDER)
 
 

@@ -20,7 +20,7 @@ CERTIFICATE_SECRET = f"{INSTALL_NAME}-webhooks"
 LIST_WATCH = ("list", "watch")
 STORAGE_KINDS = ("storageclasses", "csinodes", "csidrivers", "csistoragecapacities")
 """The resources of storage.k8s.io that say where volumes can be used and made."""
-_VOLCANO, _JOBS, _BUS = "scheduling.volcano.sh", "batch.volcano.sh", "bus.volcano.sh"
+_VOLCANO, _JOBS, _BUS, _FLOWS = "scheduling.volcano.sh", "batch.volcano.sh", "bus.volcano.sh", "flow.volcano.sh"
 
 
 class PolicyRule(NamedTuple):
@@ -65,18 +65,25 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule("", ("pods",), (*LIST_WATCH, "create", "patch", "delete")),
         PolicyRule("", ("events",), ("create",)),
         PolicyRule("", ("configmaps",), ("get", "create", "patch")),
-        PolicyRule("", ("services",), ("get", "create")),
         PolicyRule("", ("persistentvolumeclaims",), ("get", "create")),
+        # For the plugins of jobs. Reading Secrets adds nothing to creating pods, which may mount them.
+        PolicyRule("", ("services", "secrets"), ("get", "create")),
+        PolicyRule("networking.k8s.io", ("networkpolicies",), ("get", "create")),
         PolicyRule("apps", ("replicasets", "statefulsets"), ("get",)),
         PolicyRule("batch", ("jobs",), ("get",)),
         PolicyRule(_VOLCANO, ("queues",), ("get", *LIST_WATCH, "create", "patch", "delete")),
         PolicyRule(_VOLCANO, ("queues/status",), ("patch",)),
         PolicyRule(_VOLCANO, ("podgroups",), (*LIST_WATCH, "create", "patch", "delete")),
         PolicyRule(_JOBS, ("jobs",), ("get", *LIST_WATCH, "delete")),
+        PolicyRule(_JOBS, ("jobs",), ("create",)),  # of JobFlows and CronJobs
         PolicyRule(_JOBS, ("jobs/status",), ("update",)),
         # Asked for by the server where owners are guarded (OwnerReferencesPermissionEnforcement): who deletes a job in
         # the foreground waits for its pods.
-        PolicyRule(_JOBS, ("jobs/finalizers",), ("update",)),
+        PolicyRule(_JOBS, ("jobs/finalizers", "cronjobs/finalizers"), ("update",)),
+        PolicyRule(_JOBS, ("cronjobs",), LIST_WATCH),
+        PolicyRule(_JOBS, ("cronjobs/status",), ("update",)),
+        PolicyRule(_FLOWS, ("jobflows", "jobtemplates"), LIST_WATCH),
+        PolicyRule(_FLOWS, ("jobflows/status", "jobtemplates/status", "jobflows/finalizers"), ("update",)),
         PolicyRule(_BUS, ("commands",), (*LIST_WATCH, "delete")),
     ),
     WEBHOOKS: (
@@ -84,6 +91,7 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule("", ("namespaces", "nodes"), LIST_WATCH),
         PolicyRule(_VOLCANO, ("queues", "podgroups"), LIST_WATCH),
         PolicyRule(_JOBS, ("jobs",), LIST_WATCH),
+        PolicyRule(_FLOWS, ("jobtemplates",), LIST_WATCH),
         PolicyRule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
         PolicyRule(
             "admissionregistration.k8s.io",
@@ -100,8 +108,13 @@ _JOBS_ONLY = frozenset(
         ("", "configmaps"),
         ("", "services"),
         ("", "persistentvolumeclaims"),
+        ("networking.k8s.io", "networkpolicies"),
         (_JOBS, "jobs/status"),
         (_JOBS, "jobs/finalizers"),
+        (_JOBS, "cronjobs"),
+        (_JOBS, "cronjobs/status"),
+        (_FLOWS, "jobflows"),
+        (_FLOWS, "jobflows/status"),
     }
 )
 """Rules that the controllers need for Volcano Jobs only."""

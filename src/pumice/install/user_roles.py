@@ -28,9 +28,11 @@ COMMAND_POLICY = f"{INSTALL_NAME}-commands-to-queues"
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "update", "patch", "delete")
 _SCHEDULING, _BATCH, _BUS = "scheduling.volcano.sh", "batch.volcano.sh", "bus.volcano.sh"
+_FLOW = "flow.volcano.sh"
 
 _VIEW_JOBS = (
-    PolicyRule(_BATCH, ("jobs",), _READ),
+    PolicyRule(_BATCH, ("jobs", "cronjobs"), _READ),
+    PolicyRule(_FLOW, ("jobflows", "jobtemplates"), _READ),
     PolicyRule(_SCHEDULING, ("podgroups",), _READ),
     PolicyRule("", ("pods", "pods/log", "events", "resourcequotas"), _READ),
 )
@@ -42,7 +44,8 @@ USER_RULES: Final[dict[str, tuple[PolicyRule, ...]]] = {
     VIEWER: _VIEW_JOBS,
     SUBMITTER: (
         *_VIEW_JOBS,
-        PolicyRule(_BATCH, ("jobs",), (*_WRITE, "deletecollection")),
+        PolicyRule(_BATCH, ("jobs", "cronjobs"), (*_WRITE, "deletecollection")),
+        PolicyRule(_FLOW, ("jobflows", "jobtemplates"), (*_WRITE, "deletecollection")),
         PolicyRule(_SCHEDULING, ("podgroups",), (*_WRITE, "deletecollection")),
         PolicyRule(_BUS, ("commands",), (*_READ, "create", "delete")),
     ),

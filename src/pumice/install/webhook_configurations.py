@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.request import CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES, JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.rules import DEFAULTS, RULES
 from pumice.install.install_options import INSTALL_NAME, InstallOptions, labels
 from pumice.kube import resources
@@ -31,8 +31,13 @@ _RESOURCES: dict[str, resources.Resource[Any]] = {
     QUEUES: resources.QUEUES,
     PODGROUPS: resources.POD_GROUPS,
     JOBS: resources.JOBS,
+    JOB_TEMPLATES: resources.JOB_TEMPLATES,
+    JOB_FLOWS: resources.JOB_FLOWS,
+    CRON_JOBS: resources.CRON_JOBS,
     PODS: resources.PODS,
 }
+_OF_VOLCANO = frozenset({JOBS, JOB_TEMPLATES, JOB_FLOWS, CRON_JOBS})
+"""Resources that are left to Volcano's webhooks beside Volcano."""
 _ORDER = ("CREATE", "UPDATE", "DELETE")
 
 
@@ -115,7 +120,7 @@ def both_configurations(choices: InstallOptions) -> list[Object]:
 def _configuration(kind: str, judged: list[tuple[str, str]], path: str, choices: InstallOptions) -> Object:
     operations: dict[str, list[str]] = {}
     for resource, operation in sorted(judged, key=lambda one: _ORDER.index(one[1])):
-        if not (choices.beside_volcano and resource == JOBS):
+        if not (choices.beside_volcano and resource in _OF_VOLCANO):
             operations.setdefault(resource, []).append(operation)
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",

@@ -129,10 +129,19 @@ def test_job_admission_fills_in_defaults():
     assert (made["maxRetry"], made["schedulerName"]) == (3, "pumice")
 
 
-def test_plugins_without_effect_are_warned_of():
-    assert ask(AROUND, job("j", "q", plugins={"ssh": [], "env": []})).warnings == [
-        "spec.plugins.ssh: has no effect; supported plugins: env, svc"
-    ]
+def test_pods_on_the_host_network_resolve_names_of_the_cluster():
+    def on_host(**spec):
+        return {"template": {"spec": {**TEMPLATE["spec"], "hostNetwork": True, **spec}}}
+
+    given = job("j", "q", [task("a"), task("b", **on_host()), task("c", **on_host(dnsPolicy="Default"))])
+    made = ask(AROUND, copy.deepcopy(given)).object
+    policies = [part["template"]["spec"].get("dnsPolicy") for part in made["spec"]["tasks"]]
+    assert policies == [None, "ClusterFirstWithHostNet", "Default"]
+    again = ask(AROUND, copy.deepcopy(given), "UPDATE", made)
+    assert (again.allowed, again.object["spec"]["tasks"]) == (True, made["spec"]["tasks"])
+    earlier = copy.deepcopy(made)  # than this rule
+    del earlier["spec"]["tasks"][1]["template"]["spec"]["dnsPolicy"]
+    assert ask(AROUND, copy.deepcopy(earlier), "UPDATE", earlier).object == earlier
 
 
 def changed(edit):

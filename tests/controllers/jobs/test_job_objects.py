@@ -1,4 +1,4 @@
-"""What is made for a job: its podgroup, its pods, and what plugins add; and which tasks wait for which."""
+"""What is made for a job: its podgroup and its pods; and which tasks wait for which."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from pumice.controllers.jobs.dependencies import minimum
 from pumice.controllers.jobs.job_status import JobStatus, duration
-from pumice.controllers.jobs.plugins import hosts, ignored
 from pumice.controllers.jobs.podgroup import group_of, patch_of_group
 from pumice.controllers.jobs.pods import claims, pod_of
 from pumice.controllers.jobs.spec import read_job
@@ -98,24 +97,7 @@ def test_job_pod_carries_volcano_labels_and_annotations() -> None:
         "volcano.sh/queue-name": "q",
     }
     assert (pod["spec"]["schedulerName"], pod["spec"]["priorityClassName"]) == ("pumice", "high")
-    assert {entry["name"]: entry["value"] for entry in pod["spec"]["containers"][0]["env"]} == {
-        "VC_TASK_INDEX": "2",
-        "VK_TASK_INDEX": "2",
-    }
-    assert "env" not in POD["spec"]["containers"][0]  # the template is the job's
-
-
-def test_pods_find_each_other() -> None:
-    found = read_job(job(task("a-b", 2), task("c"), plugins={"svc": [], "ssh": [], "env": [], "mpi": []}))
-    data = hosts(found, {})["data"]
-    assert data["a-b.host"] == "j-a-b-0.j\nj-a-b-1.j"
-    assert (data["VC_A_B_HOSTS"], data["VC_A_B_NUM"], data["VC_C_NUM"]) == ("j-a-b-0.j,j-a-b-1.j", "2", "1")
-    spec = pod_of(found, found.tasks[0], 1, JobStatus())["spec"]
-    assert (spec["hostname"], spec["subdomain"]) == ("j-a-b-1", "j")
-    names = [entry["name"] for entry in spec["containers"][0]["env"]]
-    assert {"VC_A_B_HOSTS", "VC_A_B_NUM", "VC_C_HOSTS", "VC_C_NUM"} <= set(names)
-    assert spec["containers"][0]["volumeMounts"] == [{"name": "j-svc", "mountPath": "/etc/volcano"}]
-    assert ignored(found) == ["mpi", "ssh"]
+    assert "env" not in pod["spec"]["containers"][0]  # the job does not ask for the plugin
 
 
 def test_volumes_are_mounted_and_claims_made() -> None:

@@ -14,12 +14,14 @@ from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
 from pumice.config.load import read_config
 from pumice.controllers.jobs import JobController
+from pumice.controllers.jobs.plugins import svc
 from pumice.controllers.manager import ControllerManager
 from pumice.controllers.registry import ALL_CONTROLLERS
 from pumice.embedded.embedded_cluster import with_pumice
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
+from pumice.kube.resources import Resource
 from tests.support.kubectl import KUBECTL, run
 from tests.support.live_cluster import GROUPS, eventually, scheduling
 
@@ -384,6 +386,32 @@ def test_claim_that_is_refused_is_named_in_an_event_and_in_the_state_of_the_job(
         said = [e["message"] for e in running.api.list("events") if e["reason"] == "PVCError"]
         assert said == [message]
         assert not running.api.list("pods")
+
+    live(tmp_path, check)
+
+
+def test_objects_of_plugins_come_and_go_with_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server has no such Services: the job says so and runs."""
+    monkeypatch.setattr(svc, "SERVICES", Resource("example.com/v1", "services", "Service", dict))
+
+    async def check(running: RunningCluster) -> None:
+        api = running.api
+        await submit(running, "mpi", task("master", run=1000), task("worker", 2, run=1000), plugins={"mpi": []})
+        await eventually(lambda: phase(running, "mpi") == "Running")
+        secret = api.read("secrets", "default", "mpi-ssh") or {}
+        assert set(secret["data"]) == {"id_rsa", "id_rsa.pub", "authorized_keys", "config"}
+        assert api.read("networkpolicies.networking.k8s.io", "default", "mpi") is not None
+        assert api.read("configmaps", "default", "mpi-svc") is not None
+        said = [e["message"] for e in api.list("events") if e["reason"] == "PluginError"]
+        assert said == [
+            "Failed to create Service mpi, the job runs without it: the API server has no services.example.com"
+        ]
+        await command(running, "RestartJob", "mpi")
+        await eventually(lambda: status(running, "mpi").get("version") == 1 and phase(running, "mpi") == "Running")
+        assert (api.read("secrets", "default", "mpi-ssh") or {})["data"] == secret["data"]
+        await api.delete(JOBS, "default", "mpi")
+        await eventually(lambda: api.read("secrets", "default", "mpi-ssh") is None)
+        await eventually(lambda: api.read("networkpolicies.networking.k8s.io", "default", "mpi") is None)
 
     live(tmp_path, check)
 

@@ -90,14 +90,19 @@ def test_short_names(registry: ResourceRegistry) -> None:
         "queues": ("q", "queue-v1beta1"),
         "podgroups": ("pg", "podgroup-v1beta1"),
         "jobs": ("vcjob", "vj"),  # those of batch/v1 have none
+        "cronjobs": ("cronvcjob", "cronvj"),
+        "jobflows": ("jf",),
+        "jobtemplates": ("jt",),
+        "networkpolicies": ("netpol",),
     }
 
 
 def test_groups(registry: ResourceRegistry) -> None:
     page = discovery.group_list(registry)
     names = [group["name"] for group in page["groups"]]
-    assert names[:3] == ["apps", "batch", "policy"]
-    assert names[-3:] == ["batch.volcano.sh", "bus.volcano.sh", "scheduling.volcano.sh"]
+    assert names[:4] == ["apps", "batch", "networking.k8s.io", "policy"]
+    ours = ["batch.volcano.sh", "bus.volcano.sh", "flow.volcano.sh", "scheduling.volcano.sh"]
+    assert names[-4:] == ours
     assert names.index("batch") < names.index("batch.volcano.sh"), "kubectl get jobs means those of Kubernetes"
     assert discovery.group(registry, "policy") == {
         "kind": "APIGroup",

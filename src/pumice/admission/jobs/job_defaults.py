@@ -6,6 +6,7 @@ from pumice.admission.cluster_view import ClusterView
 from pumice.admission.request import Object, Request, spec_of
 
 MAX_RETRY = 3
+HOST_NETWORK_POLICY = "ClusterFirstWithHostNet"
 
 
 def name_scheduler(new: Object, request: Request, world: ClusterView) -> None:
@@ -40,6 +41,25 @@ def complete_tasks(new: Object, request: Request, world: ClusterView) -> None:
         ]
 
 
+def resolve_names_on_host_network(new: Object, request: Request, world: ClusterView) -> None:
+    """Let pods on the network of their node resolve the names of other pods, unless their template names a policy.
+
+    An update only repeats what the job has: templates may not change.
+    """
+    tasks = new["spec"].get("tasks") or []
+    before = (spec_of(request.old).get("tasks") or []) if request.old else None
+    for i, task in enumerate(tasks):
+        pod = (task.get("template") or {}).get("spec") or {}
+        had = before is None or (i < len(before) and _dns_policy(before[i]) == HOST_NETWORK_POLICY)
+        if pod.get("hostNetwork") and not pod.get("dnsPolicy") and had:
+            template = {**task["template"], "spec": {**pod, "dnsPolicy": HOST_NETWORK_POLICY}}
+            new["spec"]["tasks"] = [*new["spec"]["tasks"][:i], {**task, "template": template}, *tasks[i + 1 :]]
+
+
+def _dns_policy(task: Object) -> object:
+    return ((task.get("template") or {}).get("spec") or {}).get("dnsPolicy")
+
+
 def start_all_together(new: Object, request: Request, world: ClusterView) -> None:
     """Default ``minAvailable`` of a new job (0 counts as unset) to the sum of the tasks' minimums.
 
@@ -61,4 +81,4 @@ def least_of(task: Object) -> int:
     return int((task.get("replicas") or 0) if least is None else least)
 
 
-RULES = (name_scheduler, retry_three_times, complete_tasks, start_all_together)
+RULES = (name_scheduler, retry_three_times, complete_tasks, resolve_names_on_host_network, start_all_together)

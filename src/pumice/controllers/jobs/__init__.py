@@ -11,7 +11,7 @@ once the status records an action, the pods that triggered it belong to an older
     policies        the actions for these events       phases            the phases and the transitions
     dependencies    which tasks may start              state_machine     the next transition
     podgroup, pods  the objects created for it         plan              all of it together: the next writes
-    plugins         hosts and addresses of its pods    controller        informers, and the writing
+    plugins         what it gets for its framework    controller        informers, and the writing
 """
 
 from pumice.controllers.jobs.controller import JobController

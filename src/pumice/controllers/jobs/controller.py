@@ -7,6 +7,7 @@ created twice, and deletions carry the uid, so no other object is deleted.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
@@ -20,6 +21,7 @@ from pumice.controllers.jobs.job_status import PVC_ERROR
 from pumice.controllers.jobs.plan import Change as ChangeWrite
 from pumice.controllers.jobs.plan import Keep, Make, Plan, Remove, SetStatus, Write, plan
 from pumice.controllers.jobs.plan import ObservedJob as SeenOfJob
+from pumice.controllers.jobs.plugins.ssh import with_key_pair
 from pumice.controllers.jobs.podgroup import group_name
 from pumice.controllers.jobs.pods import CLAIMS
 from pumice.controllers.jobs.spec import read_job
@@ -30,7 +32,7 @@ from pumice.controllers.retry_policy import RETRY_POLICY
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.event_recorder import record_once
-from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, Document
+from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, SECRETS, Document
 from pumice.kube.watch.change_queue import Change
 from pumice.kube.watch.informer import CachedObject
 
@@ -250,6 +252,14 @@ class JobController:
             self._refused_claims[job["metadata"]["uid"]] = message  # the next attempt writes it to the status
         await record_once(self._api, COMPONENT, job, reason, message, stamp(self._now()), "Warning")
 
+    async def _say_unserved(self, job: Document, document: Document, resource: str) -> None:
+        """Report an object of a kind that the API server does not have. The job runs: not every job needs it."""
+        words = (
+            f"Failed to create {document['kind']} {document['metadata']['name']}, the job runs without it: the API "
+            f"server has no {resource}"
+        )
+        await record_once(self._api, COMPONENT, job, PLUGIN_ERROR, words, stamp(self._now()), "Warning")
+
     async def _say_taken(self, job: Document, document: Document) -> None:
         words = (
             f"Failed to create {document['kind']} {document['metadata']['name']}: an object of that name "
@@ -281,23 +291,25 @@ class JobController:
                 if error.forbidden:  # every attempt will fail until somebody grants the right
                     await self._say_refused(job, document, error)
                 raise
+            complete = await asyncio.to_thread(with_key_pair, document) if resource.name == SECRETS.name else document
             try:
-                await self._api.create(resource, document, namespace)
+                await self._api.create(resource, complete, namespace)
             except ApiError as refusal:
-                if not refusal.not_found:  # 404: there are no such objects in this cluster
+                if not refusal.not_found:
                     await self._say_refused(job, document, refusal)
                     raise
+                await self._say_unserved(job, document, resource.name)
         else:
             holder = _owner_uid(there)
             if holder not in ("", job["metadata"]["uid"]):  # an earlier job's: it will be garbage-collected
                 self.work_queue.add_later(_key(job), LATER)
                 return
-            if "data" in document and there.get("data") != document["data"]:
-                if holder:
-                    gone = dict.fromkeys((there.get("data") or {}).keys() - document["data"].keys())
-                    await self._api.patch(resource, name, {"data": {**gone, **document["data"]}}, namespace)
-                else:
+            if not holder:
+                if resource.name != CLAIMS.name:  # a volume that a user has created is what the job asks for
                     await self._say_taken(job, document)
+            elif "data" in document and there.get("data") != document["data"]:
+                gone = dict.fromkeys((there.get("data") or {}).keys() - document["data"].keys())
+                await self._api.patch(resource, name, {"data": {**gone, **document["data"]}}, namespace)
         self._kept[place] = document
         if resource.name == CLAIMS.name and self._refused_claims.pop(job["metadata"]["uid"], ""):
             self.work_queue.add(_key(job))  # to clear its status

@@ -11,16 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pumice.controllers.jobs import plugins
 from pumice.controllers.jobs.dependencies import released
 from pumice.controllers.jobs.job_status import Counts, JobStatus, blocked_message, count, read_standing, written
 from pumice.controllers.jobs.phases import Phase
+from pumice.controllers.jobs.plugins import plugins_of
 from pumice.controllers.jobs.pod_index import PodIndex, PodRecord, index_pods, pod_name, read_pod_record
-from pumice.controllers.jobs.podgroup import group_name, group_of, owner, patch_of_group, spec_of_group
+from pumice.controllers.jobs.podgroup import group_name, group_of, patch_of_group, spec_of_group
 from pumice.controllers.jobs.pods import CLAIMS, claims, pod_of
 from pumice.controllers.jobs.spec import Job, read_job
 from pumice.controllers.jobs.state_machine import next_transition
-from pumice.kube.resources import COMMANDS, CONFIG_MAPS, JOBS, POD_GROUPS, PODS, Document, Resource
+from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS, Document, Resource
 
 ENTERED = ("Inqueue", "Running", "Unknown", "Completed")
 """Phases of a podgroup that the scheduler has enqueued."""
@@ -150,9 +150,9 @@ def _upkeep(job: Job, standing: JobStatus, members: PodIndex, group: Document | 
             yield _gone(member)
     if ((group or {}).get("status") or {}).get("phase") not in ENTERED:
         return
-    if plugins.SVC in job.plugins:
-        yield Keep(CONFIG_MAPS, plugins.hosts(job, owner(job)))
-        yield Keep(plugins.SERVICES, plugins.service(job, owner(job)))
+    for plugin in plugins_of(job):
+        for resource, document in plugin.objects(job):
+            yield Keep(resource, document)
     for claim in claims(job):
         yield Keep(CLAIMS, claim)
     taken = members.names

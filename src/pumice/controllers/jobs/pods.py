@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pumice.controllers.jobs.job_status import JobStatus
-from pumice.controllers.jobs.plugins import JOB_NAMESPACE, equip
+from pumice.controllers.jobs.plugins import JOB_NAMESPACE, PodDraft, plugins_of
 from pumice.controllers.jobs.pod_index import JOB_NAME, JOB_VERSION, RESTARTS, TASK_INDEX, pod_name, restarts_of
 from pumice.controllers.jobs.podgroup import group_name, owner
 from pumice.controllers.jobs.spec import Job, Task
@@ -47,7 +47,9 @@ def pod_of(job: Job, task: Task, index: int, standing: JobStatus) -> Document:
     if job.priority_class and not spec.get("priorityClassName"):
         spec["priorityClassName"] = job.priority_class
     _mount(job, spec)
-    equip(job, task, index, spec)
+    draft = PodDraft(spec, said)
+    for plugin in plugins_of(job):
+        plugin.equip(job, task, index, draft)
     return {
         "apiVersion": "v1",
         "kind": PODS.kind,

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pumice.controllers.jobs import plugins
 from pumice.controllers.jobs.dependencies import minimum, released
 from pumice.controllers.jobs.job_status import Counts, JobStatus, count
 from pumice.controllers.jobs.lifecycle_events import LifecycleEvent, lifecycle_events
 from pumice.controllers.jobs.phases import AFTER, RESTART, RESTART_POD, RESTART_TASK, RESTARTS_PART, SETTLES, Phase
+from pumice.controllers.jobs.plugins import plugin_problems
 from pumice.controllers.jobs.pod_index import RUNNING, SUCCEEDED, PodIndex, scopes
 from pumice.controllers.jobs.policies import due
 from pumice.controllers.jobs.spec import Job
@@ -69,9 +69,8 @@ def next_transition(
 
 def _initial_events(job: Job) -> Iterator[tuple[str, str]]:
     """Events to record for a new job."""
-    for name in plugins.ignored(job):
-        known = ", ".join(sorted(plugins.KNOWN))
-        yield PLUGIN_ERROR, f"spec.plugins.{name}: has no effect; supported plugins: {known}"
+    for problem in plugin_problems(job):
+        yield PLUGIN_ERROR, problem
 
 
 def _why_pending(standing: JobStatus, group: Document | None) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,9 @@ differences between list and cache are reported: first deletions, then new and c
 deleted and recreated meanwhile has another uid: it is reported as deleted, and as new.
 
 An object that cannot be decoded is skipped: the cache keeps its last valid state until the object is deleted.
+
+An ``optional`` resource is one that the server may not have, because its definition was not installed. It counts as
+empty until the server has it.
 """
 
 from __future__ import annotations
@@ -86,6 +89,7 @@ class Informer(Generic[T]):
         feed: ChangeQueue,
         choice: ListOptions = ALL_OBJECTS,
         *,
+        optional: bool = False,
         backoff: Backoff | None = None,
         silence: float = SILENCE_SECONDS,
         unreadable: Callable[[ObjectError], None] = lambda error: log.warning(
@@ -101,6 +105,7 @@ class Informer(Generic[T]):
         self._api = api
         self._feed = feed
         self._choice = choice
+        self._optional = optional
         self._backoff = backoff or Backoff()
         self._silence = silence
         self._unreadable = unreadable
@@ -140,6 +145,8 @@ class Informer(Generic[T]):
             except ApiError as error:
                 if error.code not in KEEPS_POSITION:
                     self._position = ""
+                if self._optional and error.not_found:
+                    self.synced.set()  # there are no such objects as long as the server does not have the resource
                 pause = self._failed(error, least=error.retry_after or 0.0)
             except OutOfOrderError as error:
                 self._position = ""
