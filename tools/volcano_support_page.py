@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.request import HYPER_NODES, JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.volcano_support import (
     ACTIONS,
     ANNOTATIONS,
@@ -50,7 +50,14 @@ What a user of Volcano finds here, and what not.
 OWN = "not in Volcano"
 OWN_ARGUMENTS = {"drf.rule", "drf.patience", "drf.holdLimit", "onViolation", "overcommit-factor.<resource>"}
 
-TITLES = {JOBS: "Job", PODGROUPS: "PodGroup", QUEUES: "Queue", COMMANDS: "Command", PODS: "Pod"}
+TITLES = {
+    JOBS: "Job",
+    PODGROUPS: "PodGroup",
+    QUEUES: "Queue",
+    COMMANDS: "Command",
+    HYPER_NODES: "HyperNode",
+    PODS: "Pod",
+}
 
 FIELDS_HEAD = """
 ## Fields

@@ -16,6 +16,7 @@ PODGROUPS: Final = "podgroups.scheduling.volcano.sh"
 JOBS: Final = "jobs.batch.volcano.sh"
 PODS: Final = "pods"
 NODES: Final = "nodes"
+HYPER_NODES: Final = "hypernodes.topology.volcano.sh"
 NAMESPACES: Final = "namespaces"
 
 CREATE: Final = "CREATE"

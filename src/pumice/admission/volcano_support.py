@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.request import HYPER_NODES, JOBS, PODGROUPS, PODS, QUEUES
 
 COMMANDS: Final = "commands.bus.volcano.sh"
 
@@ -57,7 +57,11 @@ def _missing(name: str, note: str) -> Feature:
     return Feature(name, Support.MISSING, note)
 
 
-_TOPOLOGY = "the scheduler knows no network topology and places the pods on any nodes that fit"
+_TOPOLOGY = (
+    "hard without a tier means tier 1; soft means any nodes if no HyperNode holds the gang; of several the HyperNode "
+    "with the least room is used, and reclaim and preempt evict inside one HyperNode"
+)
+_WHOLE_JOB = "only the network topology of the whole job counts"
 _DEVICES = "the scheduler allocates no devices for resource claims, so the pod does not start on its node"
 _ROUTED = "a job that names no queue, or a parent queue, goes to the least utilised open leaf queue below it"
 
@@ -67,7 +71,10 @@ KINDS: Final = (
     _missing("CronJob (batch.volcano.sh/v1alpha1)", "use a CronJob of Kubernetes whose pods create the Job"),
     _missing("JobTemplate (flow.volcano.sh/v1alpha1)", "create the Jobs from a file or a Helm chart"),
     _missing("JobFlow (flow.volcano.sh/v1alpha1)", "use dependsOn inside one Job, or a workflow engine such as Argo"),
-    _missing("HyperNode (topology.volcano.sh/v1alpha1)", _TOPOLOGY),
+    _differs(
+        "HyperNode (topology.volcano.sh/v1alpha1)",
+        "tiers start at 1, a node is in at most one HyperNode of a tier, and no controller discovers or writes them",
+    ),
     _missing("Numatopology (nodeinfo.volcano.sh/v1alpha1)", "the scheduler does not look inside nodes"),
     _missing("HyperJob (training.volcano.sh/v1alpha1)", "one scheduler serves one cluster"),
     _missing("NodeShard (shard.volcano.sh/v1alpha1)", "one scheduler serves all nodes of the cluster"),
@@ -84,7 +91,7 @@ FIELDS: Final[dict[str, tuple[Feature, ...]]] = {
         _no_effect("spec.runningEstimate", "no policy here uses estimates"),
         _differs("spec.plugins", "see the job plugins below; others are accepted with a warning"),
         *_works("spec.volumes"),
-        _no_effect("spec.networkTopology", _TOPOLOGY),
+        _differs("spec.networkTopology", _TOPOLOGY),
         _differs(
             "spec.policies",
             "the events OutOfSync and CommandIssued, and the actions SyncJob and EnqueueJob, are "
@@ -104,13 +111,13 @@ FIELDS: Final[dict[str, tuple[Feature, ...]]] = {
             "a partition is what RestartPartition restarts; its pods are not placed as a gang of their own",
         ),
         _no_effect("spec.tasks[].partitionPolicy.minPartitions", "the minimum of a task counts pods, not partitions"),
-        _no_effect("spec.tasks[].partitionPolicy.networkTopology", _TOPOLOGY),
+        _no_effect("spec.tasks[].partitionPolicy.networkTopology", _WHOLE_JOB),
     ),
     PODGROUPS: (
         *_works("spec.minMember", "spec.minTaskMember"),
         _differs("spec.queue", _ROUTED),
         *_works("spec.priorityClassName", "spec.minResources"),
-        _no_effect("spec.networkTopology", _TOPOLOGY),
+        _differs("spec.networkTopology", _TOPOLOGY),
         _no_effect("spec.subGroupPolicy", "a PodGroup has one minimum, and minTaskMember one per role"),
         _differs("status.phase", "Unknown while fewer pods run than minMember, where Volcano may go back to Pending"),
         *_works("status.conditions", "status.running", "status.succeeded", "status.failed"),
@@ -123,6 +130,11 @@ FIELDS: Final[dict[str, tuple[Feature, ...]]] = {
         *_works("status.state", "status.unknown", "status.pending", "status.running", "status.inqueue"),
         *_works("status.completed", "status.allocated"),
         _differs("status.reservation", "never filled in: the actions elect and reserve do not exist"),
+    ),
+    HYPER_NODES: (
+        *_works("spec.tier", "spec.tierName", "spec.members"),
+        _differs("status.nodeCount", "kept as clients write it; the scheduler does not fill it in"),
+        _differs("status.conditions", "kept as clients write them"),
     ),
     COMMANDS: (
         _differs("action", "the actions SyncJob and EnqueueJob are accepted and do nothing"),
@@ -211,7 +223,12 @@ PLUGINS: Final = (
     _differs(
         "drf", "computes entitlements of the whole tree (drf.rule: steer); drf.rule: paper is the published H-DRF"
     ),
-    *_works("gang", "nodegroup"),
+    *_works("gang"),
+    _differs(
+        "network-topology-aware",
+        "always active; weight counts for tasks that join others; gangs go to the HyperNode with the least room",
+    ),
+    *_works("nodegroup"),
     _differs("nodeorder", "scores neither images, pod affinity nor volumes"),
     *_works("overcommit", "pdb"),
     _differs("predicates", "checks nodes, taints, ports, pod affinity and spreading; devices have no check"),
@@ -225,7 +242,6 @@ PLUGINS: Final = (
     _missing("cdp", "the argument reclaim.minRuntime protects tasks that just started"),
     _missing("deviceshare", "a GPU is requested whole, or as an extended resource of its device plugin"),
     _missing("extender", "write a plugin in Python"),
-    _missing("network-topology-aware", _TOPOLOGY),
     _missing("numa-aware", "the scheduler does not look inside nodes"),
     _missing("rescheduling", "moves running pods; use the descheduler"),
     _missing("reservation", "allocate reserves for owed jobs by itself"),
@@ -241,6 +257,15 @@ _CACHED = "results are always kept until something changes"
 _VOLUMES = "checks of volumes cannot be switched"
 
 ARGUMENTS: Final = (
+    _no_effect("network-topology-aware: hypernode.binpack.cpu", "a gang goes to the HyperNode with the least room"),
+    _no_effect("network-topology-aware: hypernode.binpack.memory", "see hypernode.binpack.cpu"),
+    _no_effect("network-topology-aware: hypernode.binpack.resources", "see hypernode.binpack.cpu"),
+    _no_effect(
+        "network-topology-aware: hypernode.binpack.normal-pod.enable", "pods without networkTopology go anywhere"
+    ),
+    _no_effect(
+        "network-topology-aware: hypernode.binpack.normal-pod.fading", "see hypernode.binpack.normal-pod.enable"
+    ),
     _no_effect("nodeorder: podaffinity.weight", "preferred pod affinity is not scored"),
     _no_effect("nodeorder: imagelocality.weight", "images are not scored"),
     _no_effect("nodeorder: selectorspread.weight", "use topologySpreadConstraints"),

@@ -19,6 +19,7 @@ CERTIFICATE_SECRET = f"{INSTALL_NAME}-webhooks"
 
 LIST_WATCH = ("list", "watch")
 _VOLCANO, _JOBS, _BUS = "scheduling.volcano.sh", "batch.volcano.sh", "bus.volcano.sh"
+_TOPOLOGY = "topology.volcano.sh"
 
 
 class PolicyRule(NamedTuple):
@@ -53,6 +54,7 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule(_VOLCANO, ("queues",), LIST_WATCH),
         PolicyRule(_VOLCANO, ("queues/status",), ("patch",)),
         PolicyRule(_VOLCANO, ("podgroups",), (*LIST_WATCH, "patch")),
+        PolicyRule(_TOPOLOGY, ("hypernodes",), LIST_WATCH),
     ),
     CONTROLLERS: (
         CLUSTER_UID_RULE,
@@ -78,6 +80,7 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule("", ("namespaces", "nodes"), LIST_WATCH),
         PolicyRule(_VOLCANO, ("queues", "podgroups"), LIST_WATCH),
         PolicyRule(_JOBS, ("jobs",), LIST_WATCH),
+        PolicyRule(_TOPOLOGY, ("hypernodes",), LIST_WATCH),
         PolicyRule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
         PolicyRule(
             "admissionregistration.k8s.io",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.admission.request import JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.request import HYPER_NODES, JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.rules import DEFAULTS, RULES
 from pumice.install.install_options import INSTALL_NAME, InstallOptions, labels
 from pumice.kube import resources
@@ -32,6 +32,7 @@ _RESOURCES: dict[str, resources.Resource[Any]] = {
     PODGROUPS: resources.POD_GROUPS,
     JOBS: resources.JOBS,
     PODS: resources.PODS,
+    HYPER_NODES: resources.HYPER_NODES,
 }
 _ORDER = ("CREATE", "UPDATE", "DELETE")
 

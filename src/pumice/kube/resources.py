@@ -26,6 +26,7 @@ class Resource(Generic[T]):
     kind: str
     shape: type[T]
     namespaced: bool = True
+    optional: bool = False  # a cluster that does not serve it has no such objects
 
     @property
     def name(self) -> str:
@@ -106,6 +107,9 @@ POD_DISRUPTION_BUDGETS = Resource(
 QUEUES = Resource(_SCHEDULING, "queues", "Queue", api_types.Queue, namespaced=False)
 POD_GROUPS = Resource(_SCHEDULING, "podgroups", "PodGroup", api_types.PodGroup)
 JOBS: Resource[Document] = Resource("batch.volcano.sh/v1alpha1", "jobs", "Job", dict)
+HYPER_NODES = Resource(
+    "topology.volcano.sh/v1alpha1", "hypernodes", "HyperNode", api_types.HyperNode, namespaced=False, optional=True
+)
 COMMANDS: Resource[Document] = Resource("bus.volcano.sh/v1alpha1", "commands", "Command", dict)
 LEASES: Resource[Document] = Resource("coordination.k8s.io/v1", "leases", "Lease", dict)
 CONFIG_MAPS: Resource[Document] = Resource("v1", "configmaps", "ConfigMap", dict)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
 from kubebase.label_selector import Requirement
+from pumice.model.hyper_nodes import HyperNode, NetworkTopology
 
 Vector = tuple[int, ...]
 Items = tuple[tuple[int, int], ...]
@@ -182,6 +183,7 @@ class JobSpec:
     user: str | None = None
     longest_wait: int | None = None  # sla-waiting-time, microseconds
     preemptable: bool = True  # whether its tasks may be evicted, unless they say otherwise
+    topology: NetworkTopology | None = None
 
     @property
     def key(self) -> str:
@@ -308,5 +310,5 @@ class NodeSpec:
     ready: bool = True
 
 
-Described = NodeSpec | Queue | Quota | PriorityClass | DisruptionBudget | JobSpec | TaskSpec
+Described = NodeSpec | HyperNode | Queue | Quota | PriorityClass | DisruptionBudget | JobSpec | TaskSpec
 """An object of the cluster, as the engine receives it."""

@@ -16,6 +16,7 @@ from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.kube.decode.convert import SCHEDULERS, describe
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.watch.change_queue import Change
+from pumice.model.hyper_nodes import HyperNode
 from pumice.model.specs import (
     Described,
     DisruptionBudget,
@@ -31,6 +32,7 @@ from pumice.model.specs import (
 
 KINDS: dict[str, tuple[str, type[Described]]] = {
     "nodes": ("Node", NodeSpec),
+    "hypernodes.topology.volcano.sh": ("HyperNode", HyperNode),
     "pods": ("Pod", TaskSpec),
     "resourcequotas": ("ResourceQuota", Quota),
     "poddisruptionbudgets.policy": ("PodDisruptionBudget", DisruptionBudget),

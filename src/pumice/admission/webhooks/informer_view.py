@@ -15,14 +15,14 @@ from typing import Any
 from pumice.admission.cluster_view import FOLLOWED, ClusterView
 from pumice.admission.request import Object, Settings, metadata_of
 from pumice.kube.client.api import Api
-from pumice.kube.resources import JOBS, NAMESPACES, NODES, POD_GROUPS, QUEUES, Document
+from pumice.kube.resources import HYPER_NODES, JOBS, NAMESPACES, NODES, POD_GROUPS, QUEUES, Document
 from pumice.kube.watch.change_queue import Change, ChangeQueue
 from pumice.kube.watch.informer import Informer
 
 OBSERVE_TIMEOUT = 10.0
 """Seconds within which an informer must show an admitted object."""
 
-_RESOURCES = (QUEUES, POD_GROUPS, JOBS, NODES, NAMESPACES)
+_RESOURCES = (QUEUES, POD_GROUPS, JOBS, NODES, HYPER_NODES, NAMESPACES)
 
 Key = tuple[str, str, str]
 """Resource, namespace and name."""

@@ -34,6 +34,7 @@ from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.pods import GROUP_NAME
 from pumice.kube.decode.struct_decode import microseconds, read
 from pumice.kube.resources import (
+    HYPER_NODES,
     JOBS,
     NODES,
     POD_DISRUPTION_BUDGETS,
@@ -46,6 +47,7 @@ from pumice.kube.resources import (
 )
 
 WATCHED_RESOURCES: tuple[Resource[Any], ...] = (
+    HYPER_NODES,
     NODES,
     QUEUES,
     PRIORITY_CLASSES,

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 PluginFactory = Callable[[Arguments], Plugin]
 
-ALWAYS = ("users",)
-"""Plugins added at the end of the tiers if a file does not name them, because limits in a Queue always apply."""
+ALWAYS = ("users", "network-topology-aware")
+"""Plugins added at the end of the tiers if a file does not name them: limits of queues and domains always apply."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,10 +52,18 @@ class ClusterSnapshot:
 def snapshot_cluster(state: ClusterState) -> ClusterSnapshot:
     """Take a snapshot of the state; tasks in the order in which they started."""
     quotas = (quota for found in state.quotas.values() for quota in found.values())
+    hyper_nodes = state.domains.hyper_nodes.values()
     nodes = (node.spec for node in state.nodes.values() if node.spec is not None)
     tasks = sorted(state.tasks.values(), key=lambda task: (task.started, task.order))
     return ClusterSnapshot(
-        (*state.priority_classes.values(), *state.budgets.values(), *quotas, *state.queues.values(), *nodes),
+        (
+            *state.priority_classes.values(),
+            *state.budgets.values(),
+            *quotas,
+            *state.queues.values(),
+            *hyper_nodes,
+            *nodes,
+        ),
         tuple(JobSnapshot(job.key, job.spec, job.phase, job.gang_was_complete) for job in state.jobs.values()),
         tuple(
             TaskSnapshot(

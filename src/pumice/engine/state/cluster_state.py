@@ -19,6 +19,8 @@ from pumice.engine.state.job import Job
 from pumice.engine.state.label_index import LabelIndex
 from pumice.engine.state.task import Task, task_order
 from pumice.engine.state.task_shapes import Rules, ShapeTable, TaskShape, first_pair, selects
+from pumice.model.hyper_nodes import HyperNode
+from pumice.model.node_domains import NodeDomains
 from pumice.model.specs import (
     Constraints,
     DisruptionBudget,
@@ -61,6 +63,7 @@ class ClusterState:
         self.tasks: dict[str, Task] = {}
         self._labels = LabelIndex(self.tasks)
         self.nodes: dict[str, ClusterNode] = {}
+        self.domains = NodeDomains()
         self.capacity: list[int] = [0] * len(self.registry)
         self.pods_version = 0  # increases with every event about a pod or a disruption budget
         self.victims_changed = False  # evictability or preemption policy of some task changed
@@ -78,6 +81,7 @@ class ClusterState:
             JobSpec: self._set_job,
             TaskSpec: self._set_task,
             NodeSpec: self._set_node,
+            HyperNode: self._set_hyper_node,
         }
         self._on_gone: dict[type, Callable[[str], None]] = {
             Queue: self._drop_queue,
@@ -87,6 +91,7 @@ class ClusterState:
             JobSpec: self._drop_job,
             TaskSpec: self._drop_task,
             NodeSpec: self._drop_node,
+            HyperNode: self._drop_hyper_node,
         }
 
     # --- events ---------------------------------------------------------------------------------------
@@ -269,6 +274,7 @@ class ClusterState:
         if node.spec == spec:
             return
         node.describe(spec, len(self.capacity))
+        self.domains.put_node(spec.name, spec.labels)
         self.nodes_changed = True
         self._touch_node(node)
 
@@ -276,8 +282,19 @@ class ClusterState:
         node = self.nodes.get(name)
         if node is not None:
             node.describe(None, len(self.capacity))
+            self.domains.drop_node(name)
             self.nodes_changed = True
             self._touch_node(node)
+
+    def _set_hyper_node(self, found: HyperNode) -> None:
+        if self.domains.hyper_nodes.get(found.name) != found:
+            self.domains.put_hyper_node(found)
+            self.nodes_changed = True
+
+    def _drop_hyper_node(self, name: str) -> None:
+        if name in self.domains.hyper_nodes:
+            self.domains.drop_hyper_node(name)
+            self.nodes_changed = True
 
     # --- moves: what the engine itself decides ---------------------------------------------------------
 

@@ -16,6 +16,7 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 
 from kubebase.label_selector import meets
 from kubebase.resource_vector import PODS
+from pumice.engine.state.topology_rule import NETWORK_TOPOLOGY, TopologyRule
 from pumice.model.specs import Constraints, Items, PodTerm, Spread, TaskSpec
 
 Identity = tuple[str, frozenset[tuple[str, str]]]
@@ -26,7 +27,7 @@ Rules = tuple[tuple[str, Hashable], ...]
 class TaskShape:
     """A request with its constraints, shared by all equal tasks. Compared by identity."""
 
-    __slots__ = ("__weakref__", "ask", "constraints", "identity", "index", "items", "rules")
+    __slots__ = ("__weakref__", "ask", "constraints", "identity", "index", "items", "rules", "topology")
 
     def __init__(
         self, index: int, items: Items, constraints: Constraints, identity: Identity | None, rules: Rules = ()
@@ -37,6 +38,8 @@ class TaskShape:
         self.constraints = constraints
         self.identity = identity
         self.rules = rules
+        rule = self.rule_of(NETWORK_TOPOLOGY) if rules else None
+        self.topology = rule if isinstance(rule, TopologyRule) else None
 
     @property
     def coupled(self) -> bool:

@@ -14,6 +14,7 @@ from kubebase.field_error import FieldError
 from kubebase.quantity import NANOS, QuantityError, parse
 from kubebase.resource_vector import PODS, Registry, ResourceError
 from pumice.kube.decode import api_types
+from pumice.kube.decode.hyper_nodes import hyper_node, network_topology
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.placement import EFFECTS
 from pumice.kube.decode.pods import task
@@ -221,7 +222,12 @@ def _job(source: _Source) -> JobSpec:
         user=user(group.metadata),
         longest_wait=longest_wait(group.metadata),
         preemptable=preemptable(group.metadata) is not False,
+        topology=network_topology(spec.network_topology),
     )
+
+
+def _hyper_node(source: _Source) -> Described:
+    return hyper_node(source.object)
 
 
 def _task(source: _Source) -> Described:
@@ -230,6 +236,7 @@ def _task(source: _Source) -> Described:
 
 _VOLCANO = "scheduling.volcano.sh/v1beta1"
 _KINDS = {
+    "HyperNode": _Kind("topology.volcano.sh/v1alpha1", api_types.HyperNode, translate=_hyper_node),
     "Namespace": _Kind("v1", api_types.Object),
     "Node": _Kind("v1", api_types.Node, translate=_node),
     "Pod": _Kind("v1", api_types.Pod, namespaced=True, translate=_task),

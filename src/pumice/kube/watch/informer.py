@@ -28,6 +28,7 @@ from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.resources import Resource
 from pumice.kube.watch.change_queue import Change, ChangeQueue
 
+ABSENT_SECONDS = 30.0  # until an optional resource that the server does not know is asked for again
 STEADY_SECONDS = 1.0  # a watch that lives so long, or brings anything, was not a failure
 MAX_EMPTY_WATCHES = (
     2  # watches in a row that broke off before they brought anything: what comes next may never pass whole
@@ -138,6 +139,10 @@ class Informer(Generic[T]):
                     continue  # the server has ended it in time
                 pause = self._backoff.next()
             except ApiError as error:
+                if error.not_found and self.resource.optional:
+                    self.synced.set()
+                    await asyncio.sleep(ABSENT_SECONDS)
+                    continue
                 if error.code not in KEEPS_POSITION:
                     self._position = ""
                 pause = self._failed(error, least=error.retry_after or 0.0)

@@ -9,6 +9,7 @@ from pumice.engine.plugins.builtin.capacity import CapacityPlugin
 from pumice.engine.plugins.builtin.conformance import ConformancePlugin
 from pumice.engine.plugins.builtin.drf import DrfPlugin
 from pumice.engine.plugins.builtin.gang import GangPlugin
+from pumice.engine.plugins.builtin.network_topology import NetworkTopologyPlugin
 from pumice.engine.plugins.builtin.nodegroup import NodeGroupPlugin
 from pumice.engine.plugins.builtin.nodeorder import NodeOrderPlugin
 from pumice.engine.plugins.builtin.overcommit import OvercommitPlugin
@@ -28,6 +29,7 @@ BUILT_IN: Mapping[str, PluginFactory] = {
         ConformancePlugin,
         DrfPlugin,
         GangPlugin,
+        NetworkTopologyPlugin,
         NodeGroupPlugin,
         NodeOrderPlugin,
         OvercommitPlugin,
