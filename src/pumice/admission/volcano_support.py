@@ -162,7 +162,7 @@ OWN_FIELDS: Final[dict[str, tuple[str, ...]]] = {
 """Fields that Volcano does not have."""
 
 _BUDGET = "use a PodDisruptionBudget"
-_TASK_TOPOLOGY = "the plugin task-topology does not exist; use pod affinity"
+_TASK_TOPOLOGY = "counts if the configuration names the plugin task-topology; scores nodes by the tasks placed before"
 
 ANNOTATIONS: Final = (
     *_works("scheduling.k8s.io/group-name", "volcano.sh/task-spec", "volcano.sh/queue-name"),
@@ -173,9 +173,9 @@ ANNOTATIONS: Final = (
     _no_effect("volcano.sh/jdb-min-available", _BUDGET),
     _no_effect("volcano.sh/jdb-max-unavailable", _BUDGET),
     _no_effect("volcano.sh/numa-topology-policy", "the scheduler does not know the NUMA nodes of machines", "none"),
-    _no_effect("volcano.sh/task-topology-affinity", _TASK_TOPOLOGY),
-    _no_effect("volcano.sh/task-topology-anti-affinity", _TASK_TOPOLOGY),
-    _no_effect("volcano.sh/task-topology-task-order", _TASK_TOPOLOGY),
+    _differs("volcano.sh/task-topology-affinity", _TASK_TOPOLOGY),
+    _differs("volcano.sh/task-topology-anti-affinity", _TASK_TOPOLOGY),
+    _no_effect("volcano.sh/task-topology-task-order", "tasks start by priority and index; use priority classes"),
     _no_effect("volcano.sh/qos-level", "there is no node agent"),
 )
 """Annotations of jobs, podgroups, pods, queues and namespaces."""
@@ -210,8 +210,8 @@ ACTIONS: Final = (
     ),
     _missing("elect", "reserves nodes for one job; allocate reserves for owed jobs by itself"),
     _missing("reserve", "see elect"),
-    _missing("shuffle", "moves running pods; use the descheduler"),
-    _missing("gangpreempt", "preempt and reclaim evict for a whole gang, or not at all"),
+    _missing("shuffle", "evicts pods that plugins choose, and none does here; use the descheduler"),
+    _missing("gangpreempt", "use preempt, which evicts for a whole gang or not at all; alone it would have no effect"),
     _missing("gangreclaim", "see gangpreempt"),
 )
 """Actions of the scheduler configuration."""
@@ -238,16 +238,16 @@ PLUGINS: Final = (
         "after an eviction the victim's queue still has a larger share than the preemptor's queue had before it, so "
         "that no two queues evict each other in turn",
     ),
+    _differs("resource-strategy-fit", "sra.policy: proportional is rejected; annotations of pods do not override it"),
     *_works("sla"),
+    _differs("task-topology", "each task follows the tasks placed before it; there are no buckets and no task order"),
     _missing("cdp", "the argument reclaim.minRuntime protects tasks that just started"),
     _missing("deviceshare", "a GPU is requested whole, or as an extended resource of its device plugin"),
     _missing("extender", "write a plugin in Python"),
     _missing("numa-aware", "the scheduler does not look inside nodes"),
     _missing("rescheduling", "moves running pods; use the descheduler"),
     _missing("reservation", "allocate reserves for owed jobs by itself"),
-    _missing("resource-strategy-fit", "use binpack, or mostrequested.weight of nodeorder"),
     _missing("resourcequota", "the API server enforces ResourceQuotas when pods are created"),
-    _missing("task-topology", "use pod affinity"),
     _missing("tdm", "use taints, or nodegroup"),
     _missing("usage", "the scheduler reads no metrics of nodes"),
 )

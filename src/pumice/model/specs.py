@@ -13,6 +13,7 @@ from enum import Enum, IntEnum
 
 from kubebase.label_selector import Requirement
 from pumice.model.hyper_nodes import HyperNode, NetworkTopology
+from pumice.model.task_topology import TaskTopology
 
 Vector = tuple[int, ...]
 Items = tuple[tuple[int, int], ...]
@@ -184,6 +185,7 @@ class JobSpec:
     longest_wait: int | None = None  # sla-waiting-time, microseconds
     preemptable: bool = True  # whether its tasks may be evicted, unless they say otherwise
     topology: NetworkTopology | None = None
+    task_topology: TaskTopology | None = None
 
     @property
     def key(self) -> str:

@@ -21,6 +21,7 @@ from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.pods import GROUP_NAME, TASK_SPEC
 from pumice.kube.decode.preemption_annotations import longest_wait, preemptable, user
 from pumice.kube.decode.struct_decode import check_name, check_printable, microseconds, read
+from pumice.kube.decode.task_topology import task_topology
 from pumice.model.specs import DEFAULT_QUEUE, Described, JobSpec, TaskSpec
 
 JOB_VERSION = "batch.volcano.sh/v1alpha1"
@@ -150,6 +151,7 @@ def _group(job: Job, created: int) -> JobSpec:
         longest_wait=longest_wait(metadata),
         preemptable=preemptable(metadata) is not False,
         topology=network_topology(spec.network_topology),
+        task_topology=task_topology(metadata.annotations),
     )
 
 

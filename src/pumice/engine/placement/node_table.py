@@ -43,6 +43,7 @@ class ShapeView:
         "mask",
         "possible",
         "resources",
+        "scored_by_pods",
         "scores",
         "seen",
         "shape",
@@ -68,6 +69,7 @@ class ShapeView:
         self.weighed = sorted({*((j, amount) for j, amount, _ in self.linear), *self.even})
         self.resources = sorted({j for j, _ in (*shape.items, *self.weighed)})
         self.coupled = shape.coupled
+        self.scored_by_pods = shape.scored_by_pods
         self.possible = False  # whether it would fit on some empty node
         self.scores: Scores = np.empty(0)
         self.seen = -1  # journal position that the scores reflect; -1: never computed
@@ -275,7 +277,7 @@ class NodeTable:
         """Index of the best node where a task of the shape fits now, -1 for none."""
         view = self.scored(shape)
         scores = view.scores
-        if view.coupled:
+        if view.scored_by_pods:
             scores = self._scores_now(view)
         if self.reserved:
             scores = self._scores_lending(view, scores)
@@ -325,13 +327,13 @@ class NodeTable:
         return np.where(self.view(shape).mask, np.maximum(slots, 0), 0)
 
     def _scores_now(self, view: ShapeView) -> Scores:
-        """Scores of a coupled shape, including inter-pod constraints and preferences as of now."""
+        """Scores that depend on other pods, including inter-pod constraints and preferences as of now."""
         scores = view.scores
         for plugin in self.scorers:
             score = plugin.node_score_now(view.shape, self)
             if score is not None:
                 scores = scores + score
-        for plugin in self.filters:
+        for plugin in self.filters if view.coupled else ():
             allowed = plugin.node_filter_now(view.shape, self)
             if allowed is not None:
                 scores = np.where(allowed, scores, -inf)

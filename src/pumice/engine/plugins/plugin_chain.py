@@ -80,7 +80,9 @@ class PluginChain:
         self._notes = self.having("queue_notes", None)
         self._rules = self.having("node_rule", None)
         self.filters = self.having("node_filter", Flag.PREDICATE)
-        self.scorers = [p for p in self._with(Flag.NODE_ORDER) if _overrides(p, "room_weights", "node_score")]
+        self.scorers = [
+            p for p in self._with(Flag.NODE_ORDER) if _overrides(p, "room_weights", "node_score", "node_score_now")
+        ]
         self.followers = [p for _, p in self.plugins if _overrides(p, "placed")]
 
     def _with(self, flag: Flag | None) -> list[Plugin]:

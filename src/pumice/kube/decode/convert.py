@@ -21,6 +21,7 @@ from pumice.kube.decode.pods import task
 from pumice.kube.decode.preemption_annotations import budget, longest_wait, preemptable, preempts, user
 from pumice.kube.decode.queues import queue
 from pumice.kube.decode.struct_decode import check_name, check_printable, microseconds, one_of, read, shown
+from pumice.kube.decode.task_topology import task_topology
 from pumice.model.specs import (
     DEFAULT_QUEUE,
     Described,
@@ -223,6 +224,7 @@ def _job(source: _Source) -> JobSpec:
         longest_wait=longest_wait(group.metadata),
         preemptable=preemptable(group.metadata) is not False,
         topology=network_topology(spec.network_topology),
+        task_topology=task_topology(group.metadata.annotations),
     )
 
 

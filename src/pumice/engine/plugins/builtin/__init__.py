@@ -17,7 +17,9 @@ from pumice.engine.plugins.builtin.pdb import PdbPlugin
 from pumice.engine.plugins.builtin.predicates import PredicatesPlugin
 from pumice.engine.plugins.builtin.priority import PriorityPlugin
 from pumice.engine.plugins.builtin.proportion import ProportionPlugin
+from pumice.engine.plugins.builtin.resource_strategy_fit import ResourceStrategyFitPlugin
 from pumice.engine.plugins.builtin.sla import SlaPlugin
+from pumice.engine.plugins.builtin.task_topology import TaskTopologyPlugin
 from pumice.engine.plugins.builtin.user_limits import UsersPlugin
 from pumice.engine.plugins.plugin_chain import PluginFactory
 
@@ -37,7 +39,9 @@ BUILT_IN: Mapping[str, PluginFactory] = {
         PredicatesPlugin,
         PriorityPlugin,
         ProportionPlugin,
+        ResourceStrategyFitPlugin,
         SlaPlugin,
+        TaskTopologyPlugin,
         UsersPlugin,
     )
 }
