@@ -221,6 +221,10 @@ PLUGINS: Final = (
     _differs("capacity", "parents always count; queues need no enableHierarchy"),
     *_works("conformance"),
     _differs(
+        "deviceshare",
+        "hands out volcano.sh/gpu-number and gpu-memory; unhealthy cards are not left out, virtual GPUs are rejected",
+    ),
+    _differs(
         "drf", "computes entitlements of the whole tree (drf.rule: steer); drf.rule: paper is the published H-DRF"
     ),
     *_works("gang"),
@@ -242,7 +246,6 @@ PLUGINS: Final = (
     *_works("sla"),
     _differs("task-topology", "each task follows the tasks placed before it; there are no buckets and no task order"),
     _missing("cdp", "the argument reclaim.minRuntime protects tasks that just started"),
-    _missing("deviceshare", "a GPU is requested whole, or as an extended resource of its device plugin"),
     _missing("extender", "write a plugin in Python"),
     _missing("numa-aware", "the scheduler does not look inside nodes"),
     _missing("rescheduling", "moves running pods; use the descheduler"),
@@ -273,8 +276,11 @@ ARGUMENTS: Final = (
     _no_effect("predicates: predicate.CacheEnable", _CACHED),
     _no_effect("predicates: predicate.ProportionalEnable", "use node groups to keep CPU jobs off GPU nodes"),
     _no_effect("predicates: predicate.resources", "see predicate.ProportionalEnable"),
-    _no_effect("predicates: predicate.GPUSharingEnable", "GPUs are not shared"),
-    _no_effect("predicates: predicate.GPUNumberEnable", "GPUs are counted as every other resource"),
+    _no_effect("predicates: predicate.GPUSharingEnable", "use the plugin deviceshare"),
+    _no_effect("predicates: predicate.GPUNumberEnable", "use the plugin deviceshare"),
+    _no_effect("deviceshare: deviceshare.NodeLockEnable", "one scheduler decides, so no lock is needed"),
+    _no_effect("deviceshare: deviceshare.SchedulePolicy", "cards are used from the lowest number on"),
+    _no_effect("deviceshare: deviceshare.ScheduleWeight", "see deviceshare.SchedulePolicy"),
     _no_effect("predicates: predicate.NodeVolumeLimitsEnable", _VOLUMES),
     _no_effect("predicates: predicate.VolumeZoneEnable", _VOLUMES),
     _no_effect("predicates: predicate.VolumeBindingEnable", _VOLUMES),

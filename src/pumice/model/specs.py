@@ -283,6 +283,7 @@ class TaskSpec:
     preemptable: bool | None = None  # whether it may be evicted; None: as its job
     preempts: bool | None = None  # its own preemptionPolicy; None: its class's
     placed: bool = False  # whether we bound it to its node, now or before a restart
+    cards: tuple[int, ...] = ()  # the cards of its node that it uses
 
     @property
     def key(self) -> str:

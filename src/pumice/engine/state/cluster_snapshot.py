@@ -33,6 +33,7 @@ class TaskSnapshot:
     started: int = 0
     owed: bool = True
     evicted: bool = False
+    cards: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ def snapshot_cluster(state: ClusterState) -> ClusterSnapshot:
                 task.started,
                 task.owed,
                 task.evicted,
+                task.cards,
             )
             for task in tasks
         ),
@@ -92,6 +94,14 @@ def restore_objects(state: ClusterState, was: ClusterSnapshot) -> None:
 def restore_tasks(state: ClusterState, was: ClusterSnapshot) -> None:
     """Restore the tasks with their status and node, and notify the usage observer."""
     for task in was.tasks:
-        state.upsert_task(task.spec, task.status, task.node, task.started, owed=task.owed, evicted=task.evicted)
+        state.upsert_task(
+            task.spec,
+            task.status,
+            task.node,
+            task.started,
+            owed=task.owed,
+            evicted=task.evicted,
+            cards=task.cards,
+        )
     for job in was.jobs:
         state.jobs[job.key].gang_was_complete = job.whole  # which cannot be derived while it held nothing

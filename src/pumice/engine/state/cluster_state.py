@@ -108,7 +108,7 @@ class ClusterState:
             task = self.tasks.get(event.task)
             if task is not None and task.status in (TaskStatus.BINDING, TaskStatus.PIPELINED):
                 self._leave(task)
-                task.shape, task.owed = self._shape(task.spec, task.job), True
+                task.shape, task.owed, task.cards = self._shape(task.spec, task.job), True, task.spec.cards
                 self._enter(task, TaskStatus.PENDING, None, 0)
         elif isinstance(event, EvictFailed):
             task = self.tasks.get(event.task)
@@ -200,7 +200,7 @@ class ClusterState:
             if task.job is not None and shown:
                 self._show(task.job, shown)
             return
-        owed, evicted = True, False
+        owed, evicted, cards = True, False, spec.cards
         was = task.node.name if task is not None and task.node is not None else None
         if task is not None:
             owed, evicted = task.owed, task.evicted
@@ -211,13 +211,15 @@ class ClusterState:
                 status = task.status  # releasing by our eviction, whatever status the update reports
             if status.on_node and task.started:
                 started = task.started
+            if not cards and node is not None and was == node:
+                cards = task.cards
             if status is TaskStatus.FAILED and task.status.held and task.job is not None:
                 task.job.spent += 1
             self._forget(task)
             del self.tasks[spec.key]
             self._labels.remove(task)
         self.learn(spec.constraints)
-        self.upsert_task(spec, status, node, started, owed=owed, evicted=evicted)
+        self.upsert_task(spec, status, node, started, owed=owed, evicted=evicted, cards=cards)
         if spec.placed and status.shown and node is not None and node != was:
             self.unexpected_pods.pop(spec.key, None)
             self.unexpected_pods[spec.key] = None  # the latest arrival goes to the end
@@ -229,12 +231,21 @@ class ClusterState:
         self.changed_jobs[job] = None
 
     def upsert_task(
-        self, spec: TaskSpec, status: TaskStatus, node: str | None, started: int, *, owed: bool, evicted: bool
+        self,
+        spec: TaskSpec,
+        status: TaskStatus,
+        node: str | None,
+        started: int,
+        *,
+        owed: bool,
+        evicted: bool,
+        cards: tuple[int, ...] = (),
     ) -> None:
         """Add an unknown task with its status and node."""
         job = self._job(spec.job) if spec.job is not None and spec.managed else None
         task = Task(spec, self._shape(spec, job), self.task_priority(spec))
         task.job = job
+        task.cards = cards
         task.owed = owed or status is TaskStatus.PENDING
         task.evicted = evicted and status is TaskStatus.RELEASING
         self.tasks[task.key] = task
@@ -256,6 +267,7 @@ class ClusterState:
             and TaskStatus.BINDING <= spec.status <= TaskStatus.RUNNING
             and spec.job == task.spec.job
             and spec.managed == task.spec.managed
+            and (not spec.cards or spec.cards == task.cards)
             and self.task_priority(spec) == task.priority
             and self.shapes.of(spec, task.shape.rules) is task.shape
         )
@@ -311,6 +323,7 @@ class ClusterState:
         assert task.job is not None and node is not None
         node.release(task)
         task.status, task.node, task.started = TaskStatus.PENDING, None, 0
+        task.cards = task.spec.cards
         task.job.unstart(task)
         if node.spec is None:  # the Node object was removed while the task waited there
             self._touch_node(node)

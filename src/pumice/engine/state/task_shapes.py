@@ -16,6 +16,7 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 
 from kubebase.label_selector import meets
 from kubebase.resource_vector import PODS
+from pumice.engine.state.card_rule import CardRule
 from pumice.engine.state.role_rule import RoleRule
 from pumice.engine.state.topology_rule import NETWORK_TOPOLOGY, TopologyRule
 from pumice.model.specs import Constraints, Items, PodTerm, Spread, TaskSpec
@@ -28,7 +29,18 @@ Rules = tuple[tuple[str, Hashable], ...]
 class TaskShape:
     """A request with its constraints, shared by all equal tasks. Compared by identity."""
 
-    __slots__ = ("__weakref__", "ask", "constraints", "identity", "index", "items", "role", "rules", "topology")
+    __slots__ = (
+        "__weakref__",
+        "ask",
+        "constraints",
+        "coupled",
+        "identity",
+        "index",
+        "items",
+        "role",
+        "rules",
+        "topology",
+    )
 
     def __init__(
         self,
@@ -48,11 +60,9 @@ class TaskShape:
         self.role = role  # None: it does not matter
         rule = self.rule_of(NETWORK_TOPOLOGY) if rules else None
         self.topology = rule if isinstance(rule, TopologyRule) else None
-
-    @property
-    def coupled(self) -> bool:
-        """Whether its feasible nodes depend on the placement of other pods."""
-        return self.identity is not None or self.constraints.coupled
+        by_cards = any(isinstance(one, CardRule) and one.concerns(items) for _, one in rules)
+        # Whether its feasible nodes depend on the placement of other pods.
+        self.coupled = by_cards or identity is not None or constraints.coupled
 
     @property
     def scored_by_pods(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pumice.engine.plugins.builtin.binpack import BinpackPlugin
 from pumice.engine.plugins.builtin.capacity import CapacityPlugin
 from pumice.engine.plugins.builtin.conformance import ConformancePlugin
+from pumice.engine.plugins.builtin.device_share import DeviceSharePlugin
 from pumice.engine.plugins.builtin.drf import DrfPlugin
 from pumice.engine.plugins.builtin.gang import GangPlugin
 from pumice.engine.plugins.builtin.network_topology import NetworkTopologyPlugin
@@ -29,6 +30,7 @@ BUILT_IN: Mapping[str, PluginFactory] = {
         BinpackPlugin,
         CapacityPlugin,
         ConformancePlugin,
+        DeviceSharePlugin,
         DrfPlugin,
         GangPlugin,
         NetworkTopologyPlugin,
