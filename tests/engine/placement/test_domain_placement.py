@@ -15,7 +15,7 @@ from pumice.engine.events import Gone
 from pumice.engine.explain.explain import explain
 from pumice.engine.explain.pending_reason import PendingReasons
 from pumice.model.hyper_nodes import HyperNode, NetworkTopology
-from pumice.model.specs import NodeSpec, TaskSpec
+from pumice.model.specs import NodeSpec, TaskSpec, TaskStatus
 from tests.support.network_clusters import NetworkCluster, hyper_node
 
 RACKS = {"r0": ["a0", "a1"], "r1": ["b0", "b1"], "r2": ["c0", "c1"], "r3": ["d0", "d1"]}
@@ -298,9 +298,9 @@ def domains_of(layout: Layout) -> dict[int, dict[str, set[str]]]:
     return found
 
 
-def build(layout: Layout) -> NetworkCluster:
+def build(layout: Layout, **settings: object) -> NetworkCluster:
     cpus, racks, blocks = layout
-    cluster = NetworkCluster()
+    cluster = NetworkCluster(**settings)  # type: ignore[arg-type]
     cluster.nodes({f"n{i:02}": cpu for i, cpu in enumerate(cpus)})
     for rack in sorted({rack for rack in racks if rack >= 0}):
         cluster.tell(hyper_node(f"r{rack}", 1, [f"n{i:02}" for i, one in enumerate(racks) if one == rack]))
@@ -345,3 +345,41 @@ def test_domains_of_gangs_are_those_of_brute_force(layout, gangs):
     for other, (_, _, tier) in enumerate(gangs):  # whatever happened later, nothing crosses its tier
         held = set(cluster.held_on(f"j{other}"))
         assert not held or any(held <= nodes for level in range(1, tier + 1) for nodes in domains[level].values())
+
+
+# ---- random lives ---------------------------------------------------------------------------------------------------
+
+jobs = st.tuples(
+    st.sampled_from(["q", "other"]),
+    st.integers(1, 6),
+    st.integers(0, 6),  # how many of them start together at least
+    st.integers(0, 3),
+    st.sampled_from([None, SOFT, hard(1), hard(2), hard(2)]),
+)
+lives = st.lists(
+    st.tuples(st.lists(jobs, max_size=2), st.lists(st.integers(0, 30), max_size=3)), min_size=2, max_size=8
+)
+
+
+@settings(max_examples=40)
+@given(layouts(), lives)
+def test_nothing_crosses_its_tier_whatever_happens(layout, history):
+    cluster = build(layout, actions="allocate, backfill, reclaim, preempt", patience=2)
+    cluster.queues(q=1, other=2)
+    domains = domains_of(layout)
+    wanted: dict[str, int] = {}
+    for arrivals, finished in history:
+        for queue, tasks, least, cpu, topology in arrivals:
+            name = f"j{len(wanted)}"
+            wanted[name] = topology.highest_tier if topology is not None and topology.hard else 0
+            cluster.job(name, tasks, topology, cpu=cpu, least=max(1, min(least, tasks)), queue=queue)
+        cluster.cycle()
+        for name, tier in wanted.items():
+            held = set(cluster.held_on(name)) if f"ns/{name}" in cluster.engine.state.jobs else set()
+            allowed = [nodes for level in range(1, tier + 1) for nodes in domains[level].values()]
+            assert not tier or not held or any(held <= nodes for nodes in allowed), (name, tier, held)
+        tasks = cluster.engine.state.tasks
+        running = sorted(key for key, task in tasks.items() if task.status is TaskStatus.BINDING)
+        leaving = [key for key, task in tasks.items() if task.status is TaskStatus.RELEASING]
+        for key in (*leaving, *{running[number] for number in finished if number < len(running)}):
+            cluster.engine.apply(Gone(TaskSpec, key))
