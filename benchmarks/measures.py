@@ -16,6 +16,7 @@ from time import perf_counter, process_time
 
 from benchmarks.workload import Workload
 from benchmarks.workload_e import WorkloadE
+from benchmarks.workload_n import WorkloadN
 from pumice.engine.actions import ACTIONS
 from pumice.engine.config.scheduler_config import parse_config
 from pumice.engine.decisions import Bind, Evict, Pipeline
@@ -71,6 +72,29 @@ def allocate(workload: Workload) -> dict[str, float]:
         "placements_per_second": placed / seconds,
         "peak_rss_mib": peak_mib(),
     }
+
+
+def topology(workload: WorkloadN) -> dict[str, float]:
+    """Gangs in domains of the network: one cycle, and its CPU time beside that of the same gangs placed anywhere."""
+    figures: dict[str, float] = {}
+    cpu: dict[bool, float] = {}
+    for inside in (False, True):
+        engine = new_engine()
+        for event in workload.events(engine.state.registry, topology=inside):
+            engine.apply(event)
+        gc.collect()
+        start, began = perf_counter(), process_time()
+        placed = sum(isinstance(decision, Bind) for decision in engine.cycle(0))
+        seconds, cpu[inside] = perf_counter() - start, process_time() - began
+        engine.validate()
+        figures = {
+            "placements": placed,
+            "waiting": sum(len(tasks) for job in engine.state.jobs.values() for tasks in job.pending.values()),
+            "seconds": seconds,
+            "placements_per_second": placed / seconds,
+            "peak_rss_mib": peak_mib(),
+        }
+    return {**figures, "percent_of_anywhere": 100 * cpu[True] / cpu[False]}
 
 
 def small_changes(workload: Workload, text: str = ALLOCATE_ONLY) -> dict[str, float]:

@@ -20,6 +20,7 @@ import click
 from benchmarks import apiserver, binds, kubernetes, live, measures
 from benchmarks.workload import Workload
 from benchmarks.workload_e import WorkloadE
+from benchmarks.workload_n import WorkloadN
 from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
 
 RESULTS = Path(__file__).parent / "results"
@@ -37,6 +38,10 @@ MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
     "E": (
         "2,000 shapes, constraints, gangs, 150 % demand",
         ("placements_per_second", "later_per_second", "peak_rss_mib"),
+    ),
+    "N": (
+        "gangs of 8 to 512 on 5,000 nodes in three tiers",
+        ("placements_per_second", "percent_of_anywhere", "waiting", "peak_rss_mib"),
     ),
     "F": ("a full cluster: nothing or little changes", ("nothing_percent", "small_change_percent")),
     "F-default": (
@@ -101,6 +106,8 @@ def measure(name: str) -> dict[str, float]:
         return measures.rounding_cost(name.removeprefix("rounding-"))
     if name == "E":
         return measures.churn_e(WorkloadE.load("E"))
+    if name == "N":
+        return measures.topology(WorkloadN.load())
     if name == "F":
         return measures.small_changes(Workload.load("F"))
     if name == "F-default":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from pumice.admission.request import CRON_JOBS, JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.request import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.volcano_support import (
     ACTIONS,
     ANNOTATIONS,
@@ -57,6 +57,7 @@ TITLES = {
     JOB_FLOWS: "JobFlow",
     CRON_JOBS: "CronJob",
     COMMANDS: "Command",
+    HYPER_NODES: "HyperNode",
     PODS: "Pod",
 }
 

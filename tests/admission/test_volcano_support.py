@@ -10,7 +10,7 @@ import pytest
 
 from pumice.admission import Request, admit
 from pumice.admission.jobs.plugin_arguments import ARGUMENTS as OUR_JOB_ARGUMENTS
-from pumice.admission.request import CRON_JOBS, JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.request import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.volcano_support import (
     ACTIONS,
     ANNOTATIONS,
@@ -63,7 +63,7 @@ def is_covered(field: str, names: set[str]) -> bool:
     )
 
 
-@pytest.mark.parametrize("resource", [JOBS, PODGROUPS, QUEUES, COMMANDS, JOB_FLOWS, CRON_JOBS])
+@pytest.mark.parametrize("resource", [JOBS, PODGROUPS, QUEUES, COMMANDS, JOB_FLOWS, CRON_JOBS, HYPER_NODES])
 def test_every_field_has_an_entry_and_every_entry_is_a_field(resource):
     names = {feature.name for feature in FIELDS[resource]} | set(OWN_FIELDS.get(resource, ()))
     fields = defined(resource)
@@ -185,9 +185,9 @@ def test_values_that_ask_for_nothing_are_not_warned_of():
 
 
 def test_an_update_is_warned_of_what_it_changes():
-    old = ask(AROUND, group("g", "q", networkTopology={"mode": "soft"})).object
+    old = ask(AROUND, group("g", "q", subGroupPolicy=[{"name": "a"}])).object
     same, other = copy.deepcopy(old), copy.deepcopy(old)
-    other["spec"]["networkTopology"] = {"mode": "hard"}
+    other["spec"]["subGroupPolicy"] = [{"name": "b"}]
     assert ask(AROUND, same, "UPDATE", old).warnings == []
     (warning,) = ask(AROUND, other, "UPDATE", old).warnings
-    assert warning.startswith("spec.networkTopology: has no effect; ")
+    assert warning.startswith("spec.subGroupPolicy: has no effect; ")

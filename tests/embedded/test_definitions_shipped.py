@@ -75,6 +75,13 @@ FIELDS = {
       running succeeded failed terminating unknown version retryCount runningDuration controlledResources
       conditions[].status conditions[].lastTransitionTime
     """,
+    "HyperNode": """
+      tier tierName members[].type members[].selector.exactMatch.name members[].selector.regexMatch.pattern
+      members[].selector.labelMatch.matchLabels members[].selector.labelMatch.matchExpressions[].key
+      members[].selector.labelMatch.matchExpressions[].operator
+      members[].selector.labelMatch.matchExpressions[].values
+      status: nodeCount conditions
+    """,
     "Command": """
       action reason message
       target.apiVersion target.kind target.name target.uid target.controller target.blockOwnerDeletion
@@ -176,15 +183,17 @@ def test_names() -> None:
         "JobTemplate": ("jt",),
         "JobFlow": ("jf",),
         "CronJob": ("cronvcjob", "cronvj"),
+        "HyperNode": ("hn",),
     }
     with_status = {kind for kind, resource in RESOURCES.items() if "status" in resource.subresources}
     assert with_status == RESOURCES.keys() - {"PodGroup", "Command"}
-    assert {kind for kind, resource in RESOURCES.items() if not resource.namespaced} == {"Queue"}
+    assert {kind for kind, resource in RESOURCES.items() if not resource.namespaced} == {"Queue", "HyperNode"}
     assert {resource.api_version for resource in RESOURCES.values()} == {
         "scheduling.volcano.sh/v1beta1",
         "batch.volcano.sh/v1alpha1",
         "bus.volcano.sh/v1alpha1",
         "flow.volcano.sh/v1alpha1",
+        "topology.volcano.sh/v1alpha1",
     }
 
 
@@ -216,6 +225,7 @@ def test_queue_status_always_has_allocated() -> None:
             ["Name", "Status", "minAvailable", "Running", "Queue", "Age"],
             ["Pending", "Succeeded", "Failed", "Retries"],
         ),
+        ("HyperNode", ["Name", "Tier", "TierName", "Age"], []),
         ("Command", ["Name", "Action", "Kind", "Target", "Age"], ["Reason"]),
         ("JobTemplate", ["Name", "Queue", "Age"], ["Jobs"]),
         ("JobFlow", ["Name", "Status", "Age"], ["Running", "Completed", "Failed"]),

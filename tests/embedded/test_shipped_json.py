@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesim.schema.go_regexp import Pattern, patterns_of
+from kubebase.go_regexp import Pattern, patterns_of
 from pumice.crds import FOLDER, definitions
 from tools.shipped_json import files
 

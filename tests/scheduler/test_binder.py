@@ -33,6 +33,7 @@ class Cluster:
         self.node = ""
         self.uid = "u1"
         self.calls: list[str] = []
+        self.annotations: dict[str, str] = {}
 
     def _next(self, call: str) -> Any:
         self.calls.append(call)
@@ -41,7 +42,8 @@ class Cluster:
 
     async def bind(self, namespace: str, pod: str, node: str, *, uid: str, annotations: dict[str, str]) -> None:
         answer = self._next("bind")
-        assert annotations == {"pumice.dev/placed-by": "pumice"}
+        assert annotations.pop("pumice.dev/placed-by") == "pumice"
+        self.annotations = annotations
         if callable(answer):  # it is done, whatever is said about it
             answer = answer(self, node)
         if answer is not None:
@@ -114,6 +116,15 @@ def test_a_bind_without_an_answer_is_asked_for_again_until_there_is_one() -> Non
     assert (cluster.node, reported, hands.bound, hands.failed) == ("n1", [], 1, 0)
     assert cluster.calls == ["bind"] * 9
     assert mirror.open_assumptions == 1  # until it is seen
+
+
+def test_a_bind_says_which_cards_the_pod_uses() -> None:
+    cluster = Cluster()
+    carried_out(cluster, Bind("ns/a", "n1", "ns/g", cards=(0, 3)))
+    assert cluster.annotations.pop("volcano.sh/gpu-index") == "0,3"
+    assert cluster.annotations.pop("volcano.sh/predicate-time").isdecimal()
+    carried_out(other := Cluster(), BIND)
+    assert other.annotations == {}
 
 
 def test_bind_with_lost_response_counts_as_bound() -> None:

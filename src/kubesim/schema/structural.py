@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kubebase.go_regexp import PatternError, check_syntax
 from kubesim.api.field_errors import FieldErrorType, FieldProblem, forbidden, invalid, required, unsupported
 from kubesim.schema.extensions import extension_problems, is_int_or_string
-from kubesim.schema.go_regexp import PatternError, check_syntax
 from kubesim.schema.value_checks import type_name
 
 DEEPEST_SCHEMA: Final = 90

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from kubebase.go_regexp import Pattern
 from kubesim.api.field_errors import FieldErrorType, FieldProblem, invalid
 from kubesim.schema.formats import TEXTS
-from kubesim.schema.go_regexp import Pattern
 
 OpenApi = Mapping[str, Any]
 

@@ -24,6 +24,7 @@ from kubebase.pod_request import pod_request
 from kubebase.resource_vector import Registry, ResourceError, add, subtract
 from pumice.admission.queues.queue_tree import QueueTree
 from pumice.admission.request import (
+    HYPER_NODES,
     JOB_TEMPLATES,
     JOBS,
     NAMESPACES,
@@ -33,16 +34,20 @@ from pumice.admission.request import (
     Object,
     Settings,
     annotations_of,
+    metadata_of,
     spec_of,
 )
 from pumice.kube.decode import api_types
+from pumice.kube.decode.hyper_nodes import hyper_node
 from pumice.kube.decode.preemption_annotations import queue_name
 from pumice.kube.decode.queues import queue as queue_of
 from pumice.kube.decode.struct_decode import microseconds, read
+from pumice.model.hyper_nodes import HyperNode
+from pumice.model.node_domains import NodeDomains
 from pumice.model.queue_expansion import planned_queues
 from pumice.model.specs import ROOT, Queue, Vector
 
-FOLLOWED: Final = frozenset({QUEUES, PODGROUPS, JOBS, JOB_TEMPLATES, NODES, NAMESPACES})
+FOLLOWED: Final = frozenset({QUEUES, PODGROUPS, JOBS, JOB_TEMPLATES, NODES, NAMESPACES, HYPER_NODES})
 """The resources whose objects the view follows."""
 
 _OVER = frozenset({"Completed", "Failed", "Terminated"})  # final phases; an aborted job may resume
@@ -88,6 +93,8 @@ class ClusterView:
         """All queues as documents; read-only."""
         self.capacity: Vector = ()
         """The capacity of all nodes, ready or not: quotas should not depend on every reboot."""
+        self.domains = NodeDomains()
+        """The HyperNodes, and the nodes they contain."""
         self._described: dict[str, Queue] = {}
         self._tree: QueueTree | None = None
         self._expanded: tuple[QueueTree, QueueTree] | None = None  # the tree it was built from, and the result
@@ -185,6 +192,8 @@ class ClusterView:
                 (self._job_templates.add if found else self._job_templates.discard)((namespace, name))
             case "nodes":
                 self._note_node(name, found)
+            case "hypernodes.topology.volcano.sh":
+                self._note_hyper_node(name, found)
             case "namespaces":
                 if queue := queue_name(annotations_of(found or {})):
                     self._namespace_queues[name] = queue
@@ -226,12 +235,27 @@ class ClusterView:
 
     def _note_node(self, name: str, found: Object | None) -> None:
         has = self._vector((found.get("status") or {}).get("allocatable")) if found else ()
+        if found:
+            self.domains.put_node(name, metadata_of(found).get("labels") or {})
+        else:
+            self.domains.drop_node(name)
         had = self._nodes.pop(name, ())
         if has:
             self._nodes[name] = has
         if has != had:
             self.capacity = add(subtract(self.capacity, had), has)
             self.rankings.clear()
+
+    def _note_hyper_node(self, name: str, found: Object | None) -> None:
+        """Follow a HyperNode; an invalid one contains nothing, as if it did not exist."""
+        try:
+            described = describe_hyper_node(found) if found else None
+        except FieldError:
+            described = None
+        if described is not None:
+            self.domains.put_hyper_node(described)
+        else:
+            self.domains.drop_hyper_node(name)
 
     def _note_work(self, key: Key, new: WorkloadSummary | None) -> None:
         old = self._work.get(key)
@@ -312,6 +336,11 @@ def describe_queue(found: Object, registry: Registry) -> Queue:
         raise FieldError(field, message) from None
     except RecursionError:
         raise FieldError("spec.hierarchy", "Too deep: entries are nested too deeply") from None
+
+
+def describe_hyper_node(found: Object) -> HyperNode:
+    """Parse a HyperNode object. Raises ``FieldError`` on an invalid field."""
+    return hyper_node(read(found, api_types.HyperNode))
 
 
 def job_request(job: Object, registry: Registry) -> Vector:

@@ -19,6 +19,7 @@ JOB_TEMPLATES: Final = "jobtemplates.flow.volcano.sh"
 JOB_FLOWS: Final = "jobflows.flow.volcano.sh"
 PODS: Final = "pods"
 NODES: Final = "nodes"
+HYPER_NODES: Final = "hypernodes.topology.volcano.sh"
 NAMESPACES: Final = "namespaces"
 
 CREATE: Final = "CREATE"

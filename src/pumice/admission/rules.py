@@ -28,6 +28,7 @@ from pumice.admission.request import (
     CREATE,
     CRON_JOBS,
     DELETE,
+    HYPER_NODES,
     JOB_FLOWS,
     JOB_TEMPLATES,
     JOBS,
@@ -44,6 +45,7 @@ from pumice.admission.request import (
     spec_of,
 )
 from pumice.admission.routing import route_to_leaf
+from pumice.admission.topology_rules import hyper_node_is_sound, topology_names_one_tier
 from pumice.admission.user_attribution import stamp_user, user_is_printable
 
 Default = Callable[[Object, Request, ClusterView], None]
@@ -88,16 +90,23 @@ RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     (QUEUES, CREATE): (queue_is_sound,),
     (QUEUES, UPDATE): (queue_is_sound,),
     (QUEUES, DELETE): queue_deletion.RULES,
-    (PODGROUPS, CREATE): (*queue_admission.RULES, user_is_printable),
-    (PODGROUPS, UPDATE): (*queue_admission.RULES, queue_admission.moves_only_while_pending, user_is_printable),
-    (JOBS, CREATE): (*queue_admission.RULES, *JOB_RULES, user_is_printable),
-    (JOBS, UPDATE): (*job_update.RULES, *JOB_RULES, user_is_printable),
+    (PODGROUPS, CREATE): (*queue_admission.RULES, topology_names_one_tier, user_is_printable),
+    (PODGROUPS, UPDATE): (
+        *queue_admission.RULES,
+        queue_admission.moves_only_while_pending,
+        topology_names_one_tier,
+        user_is_printable,
+    ),
+    (JOBS, CREATE): (*queue_admission.RULES, *JOB_RULES, topology_names_one_tier, user_is_printable),
+    (JOBS, UPDATE): (*job_update.RULES, *JOB_RULES, topology_names_one_tier, user_is_printable),
     (JOB_TEMPLATES, CREATE): job_templates.RULES,
     (JOB_TEMPLATES, UPDATE): job_templates.RULES,
     (JOB_FLOWS, CREATE): (*job_flows.RULES, user_is_printable),
     (JOB_FLOWS, UPDATE): (*job_flows.RULES, user_is_printable),
     (CRON_JOBS, CREATE): (*cron_jobs.RULES, user_is_printable),
     (CRON_JOBS, UPDATE): (*cron_jobs.RULES, user_is_printable),
+    (HYPER_NODES, CREATE): (hyper_node_is_sound,),
+    (HYPER_NODES, UPDATE): (hyper_node_is_sound,),
 }
 
 ADMITTED = frozenset(resource for resource, _ in (*DEFAULTS, *RULES))

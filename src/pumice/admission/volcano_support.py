@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from pumice.admission.request import CRON_JOBS, JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.request import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
 
 COMMANDS: Final = "commands.bus.volcano.sh"
 
@@ -57,7 +57,11 @@ def _missing(name: str, note: str) -> Feature:
     return Feature(name, Support.MISSING, note)
 
 
-_TOPOLOGY = "the scheduler knows no network topology and places the pods on any nodes that fit"
+_TOPOLOGY = (
+    "hard without a tier means tier 1; soft means any nodes if no HyperNode holds the gang; of several the HyperNode "
+    "with the least room is used, and reclaim and preempt evict inside one HyperNode"
+)
+_WHOLE_JOB = "only the network topology of the whole job counts"
 _DEVICES = "the scheduler allocates no devices for resource claims, so the pod does not start on its node"
 _PROBES = "as in Volcano, which accepts it: the targets have to be complete, or taskStatusList says what is enough"
 _ROUTED = "a job that names no queue, or a parent queue, goes to the least utilised open leaf queue below it"
@@ -68,7 +72,10 @@ KINDS: Final = (
     *_works("CronJob (batch.volcano.sh/v1alpha1)"),
     _differs("JobTemplate (flow.volcano.sh/v1alpha1)", "rejected when it is created if no Job could be made from it"),
     *_works("JobFlow (flow.volcano.sh/v1alpha1)"),
-    _missing("HyperNode (topology.volcano.sh/v1alpha1)", _TOPOLOGY),
+    _differs(
+        "HyperNode (topology.volcano.sh/v1alpha1)",
+        "tiers start at 1, a node is in at most one HyperNode of a tier, and no controller discovers or writes them",
+    ),
     _missing("Numatopology (nodeinfo.volcano.sh/v1alpha1)", "the scheduler does not look inside nodes"),
     _missing("HyperJob (training.volcano.sh/v1alpha1)", "one scheduler serves one cluster"),
     _missing("NodeShard (shard.volcano.sh/v1alpha1)", "one scheduler serves all nodes of the cluster"),
@@ -89,7 +96,7 @@ FIELDS: Final[dict[str, tuple[Feature, ...]]] = {
             "are accepted with a warning",
         ),
         *_works("spec.volumes"),
-        _no_effect("spec.networkTopology", _TOPOLOGY),
+        _differs("spec.networkTopology", _TOPOLOGY),
         _differs(
             "spec.policies",
             "the events OutOfSync and CommandIssued, and the actions SyncJob and EnqueueJob, are "
@@ -109,13 +116,13 @@ FIELDS: Final[dict[str, tuple[Feature, ...]]] = {
             "a partition is what RestartPartition restarts; its pods are not placed as a gang of their own",
         ),
         _no_effect("spec.tasks[].partitionPolicy.minPartitions", "the minimum of a task counts pods, not partitions"),
-        _no_effect("spec.tasks[].partitionPolicy.networkTopology", _TOPOLOGY),
+        _no_effect("spec.tasks[].partitionPolicy.networkTopology", _WHOLE_JOB),
     ),
     PODGROUPS: (
         *_works("spec.minMember", "spec.minTaskMember"),
         _differs("spec.queue", _ROUTED),
         *_works("spec.priorityClassName", "spec.minResources"),
-        _no_effect("spec.networkTopology", _TOPOLOGY),
+        _differs("spec.networkTopology", _TOPOLOGY),
         _no_effect("spec.subGroupPolicy", "a PodGroup has one minimum, and minTaskMember one per role"),
         _differs("status.phase", "Unknown while fewer pods run than minMember, where Volcano may go back to Pending"),
         *_works("status.conditions", "status.running", "status.succeeded", "status.failed"),
@@ -128,6 +135,11 @@ FIELDS: Final[dict[str, tuple[Feature, ...]]] = {
         *_works("status.state", "status.unknown", "status.pending", "status.running", "status.inqueue"),
         *_works("status.completed", "status.allocated"),
         _differs("status.reservation", "never filled in: the actions elect and reserve do not exist"),
+    ),
+    HYPER_NODES: (
+        *_works("spec.tier", "spec.tierName", "spec.members"),
+        _differs("status.nodeCount", "kept as clients write it; the scheduler does not fill it in"),
+        _differs("status.conditions", "kept as clients write them"),
     ),
     COMMANDS: (
         _differs("action", "the actions SyncJob and EnqueueJob are accepted and do nothing"),
@@ -175,7 +187,7 @@ OWN_FIELDS: Final[dict[str, tuple[str, ...]]] = {
 """Fields that Volcano does not have."""
 
 _BUDGET = "use a PodDisruptionBudget"
-_TASK_TOPOLOGY = "the plugin task-topology does not exist; use pod affinity"
+_TASK_TOPOLOGY = "counts if the configuration names the plugin task-topology; scores nodes by the tasks placed before"
 
 ANNOTATIONS: Final = (
     *_works("scheduling.k8s.io/group-name", "volcano.sh/task-spec", "volcano.sh/queue-name"),
@@ -186,9 +198,9 @@ ANNOTATIONS: Final = (
     _no_effect("volcano.sh/jdb-min-available", _BUDGET),
     _no_effect("volcano.sh/jdb-max-unavailable", _BUDGET),
     _no_effect("volcano.sh/numa-topology-policy", "the scheduler does not know the NUMA nodes of machines", "none"),
-    _no_effect("volcano.sh/task-topology-affinity", _TASK_TOPOLOGY),
-    _no_effect("volcano.sh/task-topology-anti-affinity", _TASK_TOPOLOGY),
-    _no_effect("volcano.sh/task-topology-task-order", _TASK_TOPOLOGY),
+    _differs("volcano.sh/task-topology-affinity", _TASK_TOPOLOGY),
+    _differs("volcano.sh/task-topology-anti-affinity", _TASK_TOPOLOGY),
+    _no_effect("volcano.sh/task-topology-task-order", "tasks start by priority and index; use priority classes"),
     _no_effect("volcano.sh/qos-level", "there is no node agent"),
 )
 """Annotations of jobs, podgroups, pods, queues and namespaces."""
@@ -210,8 +222,8 @@ ACTIONS: Final = (
     ),
     _missing("elect", "reserves nodes for one job; allocate reserves for owed jobs by itself"),
     _missing("reserve", "see elect"),
-    _missing("shuffle", "moves running pods; use the descheduler"),
-    _missing("gangpreempt", "preempt and reclaim evict for a whole gang, or not at all"),
+    _missing("shuffle", "evicts pods that plugins choose, and none does here; use the descheduler"),
+    _missing("gangpreempt", "use preempt, which evicts for a whole gang or not at all; alone it would have no effect"),
     _missing("gangreclaim", "see gangpreempt"),
 )
 """Actions of the scheduler configuration."""
@@ -221,9 +233,18 @@ PLUGINS: Final = (
     _differs("capacity", "parents always count; queues need no enableHierarchy"),
     *_works("conformance"),
     _differs(
+        "deviceshare",
+        "hands out volcano.sh/gpu-number and gpu-memory; unhealthy cards are not left out, virtual GPUs are rejected",
+    ),
+    _differs(
         "drf", "computes entitlements of the whole tree (drf.rule: steer); drf.rule: paper is the published H-DRF"
     ),
-    *_works("gang", "nodegroup"),
+    *_works("gang"),
+    _differs(
+        "network-topology-aware",
+        "always active; weight counts for tasks that join others; gangs go to the HyperNode with the least room",
+    ),
+    *_works("nodegroup"),
     _differs("nodeorder", "scores neither images, pod affinity nor volumes"),
     *_works("overcommit", "pdb"),
     _differs("predicates", "checks nodes, taints, ports, pod affinity, spreading and volumes; devices have no check"),
@@ -233,17 +254,15 @@ PLUGINS: Final = (
         "after an eviction the victim's queue still has a larger share than the preemptor's queue had before it, so "
         "that no two queues evict each other in turn",
     ),
+    _differs("resource-strategy-fit", "sra.policy: proportional is rejected; annotations of pods do not override it"),
     *_works("sla"),
+    _differs("task-topology", "each task follows the tasks placed before it; there are no buckets and no task order"),
     _missing("cdp", "the argument reclaim.minRuntime protects tasks that just started"),
-    _missing("deviceshare", "a GPU is requested whole, or as an extended resource of its device plugin"),
     _missing("extender", "write a plugin in Python"),
-    _missing("network-topology-aware", _TOPOLOGY),
     _missing("numa-aware", "the scheduler does not look inside nodes"),
     _missing("rescheduling", "moves running pods; use the descheduler"),
     _missing("reservation", "allocate reserves for owed jobs by itself"),
-    _missing("resource-strategy-fit", "use binpack, or mostrequested.weight of nodeorder"),
     _missing("resourcequota", "the API server enforces ResourceQuotas when pods are created"),
-    _missing("task-topology", "use pod affinity"),
     _missing("tdm", "use taints, or nodegroup"),
     _missing("usage", "the scheduler reads no metrics of nodes"),
 )
@@ -253,6 +272,15 @@ _CACHED = "results are always kept until something changes"
 _VOLUMES = "volumes are always checked"
 
 ARGUMENTS: Final = (
+    _no_effect("network-topology-aware: hypernode.binpack.cpu", "a gang goes to the HyperNode with the least room"),
+    _no_effect("network-topology-aware: hypernode.binpack.memory", "see hypernode.binpack.cpu"),
+    _no_effect("network-topology-aware: hypernode.binpack.resources", "see hypernode.binpack.cpu"),
+    _no_effect(
+        "network-topology-aware: hypernode.binpack.normal-pod.enable", "pods without networkTopology go anywhere"
+    ),
+    _no_effect(
+        "network-topology-aware: hypernode.binpack.normal-pod.fading", "see hypernode.binpack.normal-pod.enable"
+    ),
     _no_effect("nodeorder: podaffinity.weight", "preferred pod affinity is not scored"),
     _no_effect("nodeorder: imagelocality.weight", "images are not scored"),
     _no_effect("nodeorder: selectorspread.weight", "use topologySpreadConstraints"),
@@ -260,8 +288,11 @@ ARGUMENTS: Final = (
     _no_effect("predicates: predicate.CacheEnable", _CACHED),
     _no_effect("predicates: predicate.ProportionalEnable", "use node groups to keep CPU jobs off GPU nodes"),
     _no_effect("predicates: predicate.resources", "see predicate.ProportionalEnable"),
-    _no_effect("predicates: predicate.GPUSharingEnable", "GPUs are not shared"),
-    _no_effect("predicates: predicate.GPUNumberEnable", "GPUs are counted as every other resource"),
+    _no_effect("predicates: predicate.GPUSharingEnable", "use the plugin deviceshare"),
+    _no_effect("predicates: predicate.GPUNumberEnable", "use the plugin deviceshare"),
+    _no_effect("deviceshare: deviceshare.NodeLockEnable", "one scheduler decides, so no lock is needed"),
+    _no_effect("deviceshare: deviceshare.SchedulePolicy", "cards are used from the lowest number on"),
+    _no_effect("deviceshare: deviceshare.ScheduleWeight", "see deviceshare.SchedulePolicy"),
     _no_effect("predicates: predicate.NodeVolumeLimitsEnable", _VOLUMES),
     _no_effect("predicates: predicate.VolumeZoneEnable", _VOLUMES),
     _no_effect("predicates: predicate.VolumeBindingEnable", _VOLUMES),

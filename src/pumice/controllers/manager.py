@@ -26,10 +26,10 @@ class SharedInformers:
         self._feed = feed
         self.informers: dict[str, Informer[Document]] = {}
 
-    def all(self, resource: Resource[Any], *, optional: bool = False) -> Mapping[str, CachedObject[Document]]:
-        """The objects of a resource by key; kept up to date from now on. ``optional``: the server may not have it."""
+    def all(self, resource: Resource[Any]) -> Mapping[str, CachedObject[Document]]:
+        """The objects of a resource by key; kept up to date from now on."""
         if resource.name not in self.informers:
-            self.informers[resource.name] = Informer(self._api, resource.raw, self._feed, optional=optional)
+            self.informers[resource.name] = Informer(self._api, resource.raw, self._feed)
         return _Copy(self.informers[resource.name])
 
 

@@ -96,6 +96,7 @@ class Task(Record, tag="task", omit_defaults=True):
     started: int = 0
     owed: bool = True
     evicted: bool = False
+    cards: tuple[int, ...] = ()
 
 
 class Resources(Record, tag="resources"):
@@ -257,7 +258,7 @@ def standing_records(was: ClusterSnapshot) -> Iterator[Record]:
     for job in was.jobs:
         yield Job(job.key, _raw(job.spec) if job.spec is not None else _NULL, job.phase, job.whole)
     for task in was.tasks:
-        yield Task(_raw(task.spec), task.status, task.node, task.started, task.owed, task.evicted)
+        yield Task(_raw(task.spec), task.status, task.node, task.started, task.owed, task.evicted, task.cards)
 
 
 def standing_of(memories: Memories, records: Iterable[Object | Job | Task]) -> ClusterSnapshot:
@@ -274,7 +275,9 @@ def standing_of(memories: Memories, records: Iterable[Object | Job | Task]) -> C
                 jobs.append(JobSnapshot(each.key, spec, each.phase, each.whole))
             case Task(object=text):
                 spec_of = _decoded(TaskSpec, text)
-                tasks.append(TaskSnapshot(spec_of, each.status, each.node, each.started, each.owed, each.evicted))
+                tasks.append(
+                    TaskSnapshot(spec_of, each.status, each.node, each.started, each.owed, each.evicted, each.cards)
+                )
     return ClusterSnapshot(tuple(objects), tuple(jobs), tuple(tasks), memories.terms, memories.label_keys)
 
 

@@ -6,11 +6,11 @@ import json
 import logging
 from collections.abc import Iterator
 
+from kubebase.go_regexp import assume_valid, patterns_of
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
 from kubesim.bootstrap import apply_definitions
 from kubesim.registry.registry import Object
-from kubesim.schema.go_regexp import assume_valid, patterns_of
 from pumice import crds
 from pumice.admission import QUEUE_FINALIZER
 

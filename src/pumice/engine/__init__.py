@@ -11,9 +11,10 @@ changelog. docs/engine.md shows how to use them.
 - Decisions (``Decision``): ``Enqueue``, ``Bind``, ``Pipeline``, ``Evict``, ``Condition``, ``QueueCondition``. While
   ``engine.context.tracing`` is on, ``PickStep`` tells why a job was picked and ``Sides`` why a task was evicted.
 - Objects of the cluster, which ``Changed`` describes: ``NodeSpec`` with ``Taint``; ``Queue`` with ``QueueState``,
-  ``GroupAffinity`` and ``HierarchyEntry``; ``Quota``; ``PriorityClass``; ``DisruptionBudget``; ``JobSpec`` with
-  ``JobPhase``; ``TaskSpec`` with ``TaskStatus`` and ``Constraints`` (``NodeTerm``, ``PodTerm``, ``Spread``,
-  ``Toleration``, ``VolumeDemand`` with ``VolumeNodes`` and ``Attachment``, and label requirements: ``Requirement``).
+  ``GroupAffinity`` and ``HierarchyEntry``; ``Quota``; ``PriorityClass``; ``DisruptionBudget``; ``HyperNode`` with
+  ``HyperNodeMember``; ``JobSpec`` with ``JobPhase`` and ``NetworkTopology``; ``TaskSpec`` with ``TaskStatus`` and
+  ``Constraints`` (``NodeTerm``, ``PodTerm``, ``Spread``, ``Toleration``, ``VolumeDemand`` with ``VolumeNodes`` and
+  ``Attachment``, and label requirements: ``Requirement``).
 - Amounts: ``Registry`` turns quantities such as ``4Gi`` into a ``Vector`` of integers; ``Items`` are the entries of a
   vector that are not zero. Times are integers too, in microseconds.
 - Checkpoints: ``snapshot_engine`` gives an ``EngineSnapshot``, from which ``restore_engine`` makes an engine that goes
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from pumice.engine.plugins.builtin import BUILT_IN
     from pumice.engine.plugins.plugin_chain import PluginFactory
     from pumice.engine.preemption.cooldown import NO_COOLDOWN, PreemptionCooldown
+    from pumice.model.hyper_nodes import HyperNode, HyperNodeMember, NetworkTopology
     from pumice.model.specs import (
         Attachment,
         Constraints,
@@ -96,9 +98,12 @@ __all__ = [
     "Gone",
     "GroupAffinity",
     "HierarchyEntry",
+    "HyperNode",
+    "HyperNodeMember",
     "Items",
     "JobPhase",
     "JobSpec",
+    "NetworkTopology",
     "NodeSpec",
     "NodeTerm",
     "PickStep",
@@ -151,6 +156,7 @@ _HOMES = {
     "pumice.engine.plugins.builtin": ("BUILT_IN",),
     "pumice.engine.plugins.plugin_chain": ("PluginFactory",),
     "pumice.engine.preemption.cooldown": ("NO_COOLDOWN", "PreemptionCooldown"),
+    "pumice.model.hyper_nodes": ("HyperNode", "HyperNodeMember", "NetworkTopology"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -6,6 +6,7 @@ in every cycle.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pumice.engine.decisions import Bind, Condition, Decision, Enqueue, Evict, Pipeline, QueueCondition
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class DecisionBuffer:
     """Collects the decisions of a cycle."""
 
-    __slots__ = ("_withdrawn", "bound", "conditions", "decisions", "pipelined", "queue_conditions")
+    __slots__ = ("_carded", "_withdrawn", "bound", "conditions", "decisions", "pipelined", "queue_conditions")
 
     def __init__(self) -> None:
         self.decisions: list[Decision] = []  #: the decisions of this cycle, in order
@@ -26,12 +27,14 @@ class DecisionBuffer:
         self.pipelined: dict[Task, None] = {}  #: tasks pipelined in this cycle
         self.conditions: dict[str, str] = {}  #: the latest message about each job, by job key
         self.queue_conditions: dict[str, str] = {}  #: the latest message about each queue, by "queue/type"
+        self._carded: dict[Task, None] = {}  #: tasks bound in this cycle that use cards of their node
         self._withdrawn: list[Bind] = []  #: binds of this cycle whose task was evicted again in this cycle
 
     def begin_cycle(self) -> None:
         """Start with an empty list of decisions."""
         self.decisions = []
         self.bound.clear()
+        self._carded.clear()
         self.pipelined.clear()
 
     def enqueue(self, job: str) -> None:
@@ -41,7 +44,9 @@ class DecisionBuffer:
     def bind(self, task: Task, node: str, path: tuple[PickStep, ...] = ()) -> None:
         """Record that a task starts on a node."""
         assert task.job is not None
-        bind = self.bound[task] = Bind(task.key, node, task.job.key, path)
+        bind = self.bound[task] = Bind(task.key, node, task.job.key, path, task.cards)
+        if task.cards:
+            self._carded[task] = None
         self.decisions.append(bind)
 
     def pipeline(self, task: Task, node: str, path: tuple[PickStep, ...] = ()) -> None:
@@ -53,7 +58,7 @@ class DecisionBuffer:
     def start_pipelined(self, task: Task, node: str) -> None:
         """Record that a pipelined task starts. If it was pipelined in this cycle, the bind replaces that decision."""
         assert task.job is not None
-        bind = Bind(task.key, node, task.job.key)
+        bind = Bind(task.key, node, task.job.key, cards=task.cards)
         if task in self.pipelined:
             key = task.key
             at = next(i for i, d in enumerate(self.decisions) if isinstance(d, Pipeline) and d.task == key)
@@ -70,7 +75,15 @@ class DecisionBuffer:
         self._withdrawn.append(self.bound.pop(task))
 
     def drop_withdrawn(self) -> None:
-        """After the actions: remove the withdrawn binds."""
+        """After the actions: remove the withdrawn binds, and correct the cards of tasks that were moved to others."""
+        moved = {id(self.bound[task]): task.cards for task in self._carded if task in self.bound}
+        if moved:
+            self.decisions = [
+                replace(decision, cards=moved[id(decision)])
+                if isinstance(decision, Bind) and id(decision) in moved
+                else decision
+                for decision in self.decisions
+            ]
         if self._withdrawn:
             dropped = {id(bind) for bind in self._withdrawn}  # by identity: the task may have been bound again
             self.decisions = [decision for decision in self.decisions if id(decision) not in dropped]

@@ -22,6 +22,7 @@ class Bind:
     node: str
     job: str
     path: tuple[PickStep, ...] = ()
+    cards: tuple[int, ...] = ()  # the cards of the node that it shall use
 
 
 @dataclass(frozen=True, slots=True)

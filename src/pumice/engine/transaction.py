@@ -153,6 +153,11 @@ class Transaction:
         """All charges so far, including those of outer transactions."""
         return [*(self._outer.all_charges() if self._outer is not None else ()), *self.charges]
 
+    @property
+    def placements(self) -> int:
+        """How many tasks were placed."""
+        return len(self._placed)
+
     def changed_nodes(self) -> set[int]:
         """The nodes on which tasks were placed or evicted."""
         index = self._context.nodes.index

@@ -21,6 +21,7 @@ LIST_WATCH = ("list", "watch")
 STORAGE_KINDS = ("storageclasses", "csinodes", "csidrivers", "csistoragecapacities")
 """The resources of storage.k8s.io that say where volumes can be used and made."""
 _VOLCANO, _JOBS, _BUS, _FLOWS = "scheduling.volcano.sh", "batch.volcano.sh", "bus.volcano.sh", "flow.volcano.sh"
+_TOPOLOGY = "topology.volcano.sh"
 
 
 class PolicyRule(NamedTuple):
@@ -58,6 +59,7 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule(_VOLCANO, ("queues",), LIST_WATCH),
         PolicyRule(_VOLCANO, ("queues/status",), ("patch",)),
         PolicyRule(_VOLCANO, ("podgroups",), (*LIST_WATCH, "patch")),
+        PolicyRule(_TOPOLOGY, ("hypernodes",), LIST_WATCH),
     ),
     CONTROLLERS: (
         CLUSTER_UID_RULE,
@@ -92,6 +94,7 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule(_VOLCANO, ("queues", "podgroups"), LIST_WATCH),
         PolicyRule(_JOBS, ("jobs",), LIST_WATCH),
         PolicyRule(_FLOWS, ("jobtemplates",), LIST_WATCH),
+        PolicyRule(_TOPOLOGY, ("hypernodes",), LIST_WATCH),
         PolicyRule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
         PolicyRule(
             "admissionregistration.k8s.io",

@@ -56,6 +56,7 @@ USER_RULES: Final[dict[str, tuple[PolicyRule, ...]]] = {
         PolicyRule(_SCHEDULING, ("queues",), _WRITE),
         PolicyRule(_BUS, ("commands",), (*_READ, "create", "delete")),
         PolicyRule("", ("nodes",), _READ),
+        PolicyRule("topology.volcano.sh", ("hypernodes",), (*_READ, *_WRITE)),
         PolicyRule("policy", ("poddisruptionbudgets",), _READ),
         PolicyRule("", ("persistentvolumes", "persistentvolumeclaims"), _READ),
         PolicyRule("storage.k8s.io", STORAGE_KINDS, _READ),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pumice.admission.request import CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES, JOBS, PODGROUPS, PODS, QUEUES
+from pumice.admission.request import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOB_TEMPLATES, JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.rules import DEFAULTS, RULES
 from pumice.install.install_options import INSTALL_NAME, InstallOptions, labels
 from pumice.kube import resources
@@ -35,6 +35,7 @@ _RESOURCES: dict[str, resources.Resource[Any]] = {
     JOB_FLOWS: resources.JOB_FLOWS,
     CRON_JOBS: resources.CRON_JOBS,
     PODS: resources.PODS,
+    HYPER_NODES: resources.HYPER_NODES,
 }
 _OF_VOLCANO = frozenset({JOBS, JOB_TEMPLATES, JOB_FLOWS, CRON_JOBS})
 """Resources that are left to Volcano's webhooks beside Volcano."""

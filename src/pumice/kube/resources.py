@@ -26,6 +26,7 @@ class Resource(Generic[T]):
     kind: str
     shape: type[T]
     namespaced: bool = True
+    optional: bool = False  # a cluster that does not serve it has no such objects
 
     @property
     def name(self) -> str:
@@ -113,9 +114,14 @@ CSI_NODES = Resource(_STORAGE, "csinodes", "CSINode", storage_types.CSINode, nam
 CSI_DRIVERS = Resource(_STORAGE, "csidrivers", "CSIDriver", storage_types.CSIDriver, namespaced=False)
 STORAGE_CAPACITIES = Resource(_STORAGE, "csistoragecapacities", "CSIStorageCapacity", storage_types.CSIStorageCapacity)
 JOBS: Resource[Document] = Resource("batch.volcano.sh/v1alpha1", "jobs", "Job", dict)
-CRON_JOBS: Resource[Document] = Resource("batch.volcano.sh/v1alpha1", "cronjobs", "CronJob", dict)
-JOB_TEMPLATES: Resource[Document] = Resource("flow.volcano.sh/v1alpha1", "jobtemplates", "JobTemplate", dict)
-JOB_FLOWS: Resource[Document] = Resource("flow.volcano.sh/v1alpha1", "jobflows", "JobFlow", dict)
+CRON_JOBS: Resource[Document] = Resource("batch.volcano.sh/v1alpha1", "cronjobs", "CronJob", dict, optional=True)
+JOB_TEMPLATES: Resource[Document] = Resource(
+    "flow.volcano.sh/v1alpha1", "jobtemplates", "JobTemplate", dict, optional=True
+)
+JOB_FLOWS: Resource[Document] = Resource("flow.volcano.sh/v1alpha1", "jobflows", "JobFlow", dict, optional=True)
+HYPER_NODES = Resource(
+    "topology.volcano.sh/v1alpha1", "hypernodes", "HyperNode", api_types.HyperNode, namespaced=False, optional=True
+)
 COMMANDS: Resource[Document] = Resource("bus.volcano.sh/v1alpha1", "commands", "Command", dict)
 LEASES: Resource[Document] = Resource("coordination.k8s.io/v1", "leases", "Lease", dict)
 CONFIG_MAPS: Resource[Document] = Resource("v1", "configmaps", "ConfigMap", dict)

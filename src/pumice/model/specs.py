@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
 from kubebase.label_selector import Requirement
+from pumice.model.hyper_nodes import HyperNode, NetworkTopology
+from pumice.model.task_topology import TaskTopology
 
 Vector = tuple[int, ...]
 Items = tuple[tuple[int, int], ...]
@@ -182,6 +184,8 @@ class JobSpec:
     user: str | None = None
     longest_wait: int | None = None  # sla-waiting-time, microseconds
     preemptable: bool = True  # whether its tasks may be evicted, unless they say otherwise
+    topology: NetworkTopology | None = None
+    task_topology: TaskTopology | None = None
 
     @property
     def key(self) -> str:
@@ -310,6 +314,7 @@ class TaskSpec:
     preemptable: bool | None = None  # whether it may be evicted; None: as its job
     preempts: bool | None = None  # its own preemptionPolicy; None: its class's
     placed: bool = False  # whether we bound it to its node, now or before a restart
+    cards: tuple[int, ...] = ()  # the cards of its node that it uses
 
     @property
     def key(self) -> str:
@@ -340,5 +345,5 @@ class NodeSpec:
     volume_limits: tuple[tuple[str, int], ...] = ()  # how many volumes of a storage driver can be attached
 
 
-Described = NodeSpec | Queue | Quota | PriorityClass | DisruptionBudget | JobSpec | TaskSpec
+Described = NodeSpec | HyperNode | Queue | Quota | PriorityClass | DisruptionBudget | JobSpec | TaskSpec
 """An object of the cluster, as the engine receives it."""

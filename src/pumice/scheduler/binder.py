@@ -26,7 +26,7 @@ from pumice.engine.events import Event
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError, retry_after_seconds
 from pumice.kube.client.rate_limit import Backoff, TokenBucket
-from pumice.kube.decode.pods import PLACED_BY
+from pumice.kube.decode.pods import GPU_INDEX, PLACED_BY
 from pumice.kube.event_recorder import EventRecorder, Subject
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
 from pumice.scheduler.cluster_cache import Assumption, ClusterCache
@@ -57,6 +57,7 @@ ENDED_CONDITIONS = {
     "GuaranteesExceedCapacity": ("GuaranteesFit", "the cluster has enough capacity for all guarantees"),
 }
 """Reason and message with which a condition of a queue ends."""
+PREDICATE_TIME = "volcano.sh/predicate-time"
 GROUP_VERSION = "scheduling.volcano.sh/v1beta1"
 
 
@@ -92,10 +93,10 @@ class Binder:
         """Start to execute decisions. The cache assumes them from now on."""
         for decision in decisions:
             match decision:
-                case Bind(task, node):
+                case Bind(task, node, cards=cards):
                     assumed = self._cache.assume_bound(task, node)
                     plan = self._cache.volumes.assume(task, node)
-                    self._start(self._bind(task, node, assumed, plan))
+                    self._start(self._bind(task, node, assumed, plan, cards))
                 case Evict():
                     self._start(self._evict(decision, self._cache.assume_evicted(decision.task)))
                 case Enqueue(job):
@@ -144,13 +145,15 @@ class Binder:
 
     # ---- pods ---------------------------------------------------------------------------------------------
 
-    async def _bind(self, key: str, node: str, assumed: Assumption, plan: VolumePlan | None) -> None:
+    async def _bind(
+        self, key: str, node: str, assumed: Assumption, plan: VolumePlan | None, cards: tuple[int, ...] = ()
+    ) -> None:
         namespace, name = key.split("/")
         self.retried += key in self._backoffs
         if plan is not None and not await self._bind_volumes(key, assumed, plan):
             return
         try:
-            await self._retry_until_answered(key, lambda: self._call_bind(namespace, name, node, assumed.uid))
+            await self._retry_until_answered(key, lambda: self._call_bind(namespace, name, node, assumed.uid, cards))
         except Exception as error:  # whatever it was: the engine must not consider the pod bound for ever
             if not await self._retry_until_answered(key, lambda: self._is_bound_to(namespace, name, node, assumed.uid)):
                 await self._report_rejected(key, assumed, f"bind to {node}", error)
@@ -174,9 +177,12 @@ class Binder:
         finally:
             self.waiting_for_volumes -= 1
 
-    async def _call_bind(self, namespace: str, name: str, node: str, uid: str) -> None:
+    async def _call_bind(self, namespace: str, name: str, node: str, uid: str, cards: tuple[int, ...]) -> None:
         await self._binds.take()
-        await self._api.bind(namespace, name, node, uid=uid, annotations={PLACED_BY: "pumice"})
+        annotations = {PLACED_BY: "pumice"}
+        if cards:  # the device plugin of the node serves its pods by the time at which they got their cards
+            annotations |= {GPU_INDEX: ",".join(map(str, cards)), PREDICATE_TIME: str(time.time_ns())}
+        await self._api.bind(namespace, name, node, uid=uid, annotations=annotations)
 
     async def _is_bound_to(self, namespace: str, name: str, node: str, uid: str) -> bool:
         """Whether a pod is bound to this node: an earlier attempt may have succeeded although its answer was lost."""

@@ -21,6 +21,7 @@ from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.storage import claims_of
 from pumice.kube.resources import NODES
 from pumice.kube.watch.change_queue import Change
+from pumice.model.hyper_nodes import HyperNode
 from pumice.model.specs import (
     Described,
     DisruptionBudget,
@@ -37,6 +38,7 @@ from pumice.scheduler.volumes.volume_cache import STORAGE_RESOURCES, VolumeCache
 
 KINDS: dict[str, tuple[str, type[Described]]] = {
     "nodes": ("Node", NodeSpec),
+    "hypernodes.topology.volcano.sh": ("HyperNode", HyperNode),
     "pods": ("Pod", TaskSpec),
     "resourcequotas": ("ResourceQuota", Quota),
     "poddisruptionbudgets.policy": ("PodDisruptionBudget", DisruptionBudget),

@@ -26,6 +26,7 @@ from pumice.kube.client.api import Api
 from pumice.kube.decode.convert import SCHEDULERS
 from pumice.kube.event_recorder import EventRecorder
 from pumice.kube.resources import (
+    HYPER_NODES,
     NODES,
     POD_DISRUPTION_BUDGETS,
     POD_GROUPS,
@@ -56,7 +57,7 @@ STALLED = 30.0
 """Seconds without a cycle after which the scheduler is unhealthy: one runs in every period."""
 
 WATCHED = (
-    *(NODES, QUEUES, PRIORITY_CLASSES, RESOURCE_QUOTAS, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS),
+    *(HYPER_NODES, NODES, QUEUES, PRIORITY_CLASSES, RESOURCE_QUOTAS, POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS),
     *STORAGE_RESOURCES,
 )
 

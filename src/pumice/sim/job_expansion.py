@@ -16,10 +16,12 @@ from kubebase.field_error import FieldError
 from kubebase.resource_vector import Registry
 from pumice.kube.decode import api_types
 from pumice.kube.decode.convert import decode
+from pumice.kube.decode.hyper_nodes import network_topology
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.pods import GROUP_NAME, TASK_SPEC
 from pumice.kube.decode.preemption_annotations import longest_wait, preemptable, user
 from pumice.kube.decode.struct_decode import check_name, check_printable, microseconds, read
+from pumice.kube.decode.task_topology import task_topology
 from pumice.model.specs import DEFAULT_QUEUE, Described, JobSpec, TaskSpec
 
 JOB_VERSION = "batch.volcano.sh/v1alpha1"
@@ -90,6 +92,7 @@ class JobSpecification(api_types.Wire, frozen=True):
     policies: tuple[Policy, ...] = ()
     volumes: tuple[Volume, ...] = ()
     plugins: dict[str, Any] = field(default_factory=dict)
+    network_topology: api_types.NetworkTopology | None = None
 
 
 class JobState(api_types.Wire, frozen=True):
@@ -147,6 +150,8 @@ def _group(job: Job, created: int) -> JobSpec:
         user=user(metadata),
         longest_wait=longest_wait(metadata),
         preemptable=preemptable(metadata) is not False,
+        topology=network_topology(spec.network_topology),
+        task_topology=task_topology(metadata.annotations),
     )
 
 

@@ -1,9 +1,9 @@
 """Admit the objects of a scenario, as the API server of a cluster would.
 
 Objects are admitted in the order in which a cluster would be set up, not in the order of the file. Nodes and namespaces
-exist from the start. Next come queues, parents before children. Then jobs that already have a phase or running pods:
-they were admitted before the scenario starts, so their queue may have been closed since. Last come new jobs, in the
-order of the file; each is checked against the load of the jobs before it.
+exist from the start. Next come HyperNodes, then queues, parents before children. Then jobs that already have a phase or
+running pods: they were admitted before the scenario starts, so their queue may have been closed since. Last come new
+jobs, in the order of the file; each is checked against the load of the jobs before it.
 """
 
 from __future__ import annotations
@@ -75,18 +75,33 @@ def admit_manifests(
     judged.admission.view.cluster_queue = default_queue
     queues: list[ManifestEntry] = []
     jobs: list[ManifestEntry] = []
+    hyper_nodes: list[ManifestEntry] = []
     for entry in entries:
         if entry.translated.kind == "Queue":
             queues.append(entry)
         elif entry.translated.podgroup is not None:
             jobs.append(entry)
+        elif entry.translated.kind == "HyperNode":
+            hyper_nodes.append(entry)
         else:
             judged.admission.put_other(entry.document)
             judged.take(entry.translated)
+    _judge_hyper_nodes(hyper_nodes, judged)
     _judge_queues(queues, judged)
     refused = _admit_jobs(jobs, judged, own_default=any(entry.translated.name == "Queue/default" for entry in queues))
     _check_pod_groups(judged, entries, refused, announced)
     return judged
+
+
+def _judge_hyper_nodes(entries: list[ManifestEntry], judged: AdmittedManifests) -> None:
+    """In the order of the file: of two that share a node, the second is refused."""
+    for entry in entries:
+        refusals = judged.admission.hyper_node_refusals(entry.document)
+        if refusals:
+            judged.problems += map(entry.problem, refusals)
+            continue
+        judged.admission.put_other(entry.document)
+        judged.take(entry.translated)
 
 
 # ---- queues ------------------------------------------------------------------------------------------------

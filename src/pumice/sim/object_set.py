@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pumice.model.hyper_nodes import HyperNode
 from pumice.model.specs import Described, DisruptionBudget, JobSpec, NodeSpec, PriorityClass, Queue, Quota, TaskSpec
 
 SPEC_TYPES: dict[str, type[Described]] = {
     "PriorityClass": PriorityClass,
     "ResourceQuota": Quota,
     "Queue": Queue,
+    "HyperNode": HyperNode,
     "Node": NodeSpec,
     "PodDisruptionBudget": DisruptionBudget,
     "PodGroup": JobSpec,
@@ -35,6 +37,7 @@ class ObjectSet:
         self.queues: dict[str, Queue] = {}
         self.jobs: dict[str, JobSpec] = {}
         self.tasks: dict[str, TaskSpec] = {}
+        self.hyper_nodes: dict[str, HyperNode] = {}
         self.nodes: dict[str, NodeSpec] = {}
         self.quotas: dict[str, Quota] = {}
         self.priority_classes: dict[str, PriorityClass] = {}
@@ -46,6 +49,7 @@ class ObjectSet:
             Queue: self.queues,
             JobSpec: self.jobs,
             TaskSpec: self.tasks,
+            HyperNode: self.hyper_nodes,
             NodeSpec: self.nodes,
             Quota: self.quotas,
             PriorityClass: self.priority_classes,

@@ -17,6 +17,7 @@ from pumice.engine.config.scheduler_config import ConfigError
 from pumice.input_errors import Problem, did_you_mean
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.pods import GROUP_NAME
+from pumice.model.hyper_nodes import HyperNode
 from pumice.model.queue_expansion import parents_by_hierarchy, without_given_fields, without_given_hierarchies
 from pumice.model.specs import (
     DEFAULT_QUEUE,
@@ -157,6 +158,8 @@ class ScenarioEvents:
             translated, admitted = self._admitted_queue(translated, document, after)
         elif translated.podgroup is not None:
             translated, admitted = self._admitted_job(translated, document, after)
+        elif translated.kind == "HyperNode" and (refusals := self._admission.hyper_node_refusals(document)):
+            raise RefusedError(translated.name, refusals)
         parts = [self._merged(part, document) for part in translated.parts]
         slots = _object_keys(parts)
         for kind, key in self._objects_of_manifest.get(translated.name, ()):
@@ -222,7 +225,9 @@ class ScenarioEvents:
         if before is None:
             return part
         metadata, status = document.get("metadata") or {}, document.get("status") or {}
-        if not metadata.get("creationTimestamp") and not isinstance(part, Quota | PriorityClass | DisruptionBudget):
+        if not metadata.get("creationTimestamp") and not isinstance(
+            part, Quota | PriorityClass | DisruptionBudget | HyperNode
+        ):
             part = replace(part, created=before.created)
         if isinstance(part, Queue):
             same = (part.path, part.path_weights) == (before.path, before.path_weights)

@@ -15,7 +15,7 @@ from typing import Any
 
 from kubebase.resource_vector import Registry
 from pumice.admission import CREATE, DELETE, UPDATE, ClusterView, Object, Refusal, Request, admit, admit_queues
-from pumice.admission.request import JOBS, NAMESPACES, NODES, PODGROUPS, QUEUES
+from pumice.admission.request import HYPER_NODES, JOBS, NAMESPACES, NODES, PODGROUPS, QUEUES
 from pumice.kube.decode.preemption_annotations import QUEUE_NAMES, queue_name
 from pumice.model.specs import DEFAULT_QUEUE, ROOT, JobPhase, Queue, Vector
 from pumice.sim.manifest_translation import TranslatedManifest
@@ -96,6 +96,11 @@ class SimulatedAdmission:
             refusals = [replace(one, field=where) if one.field == SPEC_QUEUE else one for one in refusals]
         return verdict.object or new, refusals
 
+    def hyper_node_refusals(self, document: Mapping[str, Any]) -> list[Refusal]:
+        """Why a HyperNode may not be created, or not be changed like this."""
+        there = str(document["metadata"]["name"]) in self.view.domains.hyper_nodes
+        return admit(_request(UPDATE if there else CREATE, HYPER_NODES, dict(document)), self.view).refusals
+
     def needs_default_queue(self, translated: TranslatedManifest, document: Mapping[str, Any]) -> bool:
         """Whether a job needs the queue ``default``, which every cluster has: it names this queue, root or none."""
         _, new = _job_object(translated, document)
@@ -121,15 +126,15 @@ class SimulatedAdmission:
         self._note_job(key, self._jobs[key], admitted)
 
     def put_other(self, document: Mapping[str, Any]) -> None:
-        """Record a node or a namespace; the rules need no other kinds."""
-        found: Object = {"metadata": document["metadata"]}
+        """Record a node, a namespace or a HyperNode; the rules need no other kinds."""
+        found: Object = {"metadata": document["metadata"], "spec": document.get("spec") or {}}
         if document.get("kind") == "Node":
             status = document.get("status") or {}
             found["status"] = {"allocatable": status.get("allocatable") or status.get("capacity")}
         self._note_other(str(document.get("kind")), document["metadata"]["name"], found)
 
     def drop_other(self, kind: str, name: str) -> None:
-        """Record that a node or a namespace was deleted."""
+        """Record that a node, a namespace or a HyperNode was deleted."""
         self._note_other(kind, name, None)
 
     def refresh(self, cluster: SimulatedCluster) -> None:
@@ -158,7 +163,7 @@ class SimulatedAdmission:
         self.view.note(work.resource, namespace, name, document)
 
     def _note_other(self, kind: str, name: str, document: Object | None) -> None:
-        resource = {"Node": NODES, "Namespace": NAMESPACES}.get(kind)
+        resource = {"Node": NODES, "Namespace": NAMESPACES, "HyperNode": HYPER_NODES}.get(kind)
         if resource is not None:
             self.view.note(resource, "", name, document)
 

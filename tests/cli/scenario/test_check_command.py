@@ -57,13 +57,13 @@ def test_unmet_expectations_are_shown_as_a_diff(folder):
 
 def test_fields_without_effect_are_noted(tmp_path):
     group = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: g}\n"
-    spec = "spec: {minMember: 1, networkTopology: {mode: hard}}\n"
+    spec = "spec: {minMember: 1, subGroupPolicy: [{name: a}]}\n"
     (tmp_path / "a.yaml").write_text(f"{scenario('near', '{}')}---\n{group}{spec}")
     done = pumice_command("check", tmp_path / "a.yaml")
     assert done.stdout == "PASS near\n1 passed, 0 failed\n"
     assert done.stderr == (
-        f"note: {tmp_path}/a.yaml: PodGroup/g: spec.networkTopology: has no effect; the scheduler knows no network "
-        "topology and places the pods on any nodes that fit\n"
+        f"note: {tmp_path}/a.yaml: PodGroup/g: spec.subGroupPolicy: has no effect; a PodGroup has one minimum, and "
+        "minTaskMember one per role\n"
     )
 
 

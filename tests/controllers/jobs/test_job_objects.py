@@ -32,6 +32,12 @@ def test_a_group_asks_for_what_must_start_together() -> None:
     }
 
 
+def test_a_group_has_the_network_topology_of_its_job() -> None:
+    wanted = {"mode": "hard", "highestTierAllowed": 2}
+    assert group_of(read_job(job(networkTopology=wanted)), frozenset({"worker"}))["spec"]["networkTopology"] == wanted
+    assert "networkTopology" not in group_of(read_job(job()), frozenset({"worker"}))["spec"]
+
+
 def test_a_group_knows_whose_job_it_is() -> None:
     said = {
         "volcano.sh/user": "ann",
@@ -56,6 +62,7 @@ def test_a_group_knows_whose_job_it_is() -> None:
         ({"minMember": 2}, {"minMember": 3}, {"minMember": 3}),
         ({"minTaskMember": {"a": 1, "b": 1}}, {"minTaskMember": {"b": 2}}, {"minTaskMember": {"a": None, "b": 2}}),
         ({"priorityClassName": "x"}, {}, {"priorityClassName": None}),
+        ({"networkTopology": {"mode": "soft"}}, {"networkTopology": {"mode": "soft"}}, None),
     ],
 )
 def test_a_group_follows_its_job(before: dict[str, Any], after: dict[str, Any], patch: dict[str, Any] | None) -> None:

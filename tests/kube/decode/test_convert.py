@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubebase.label_selector import Requirement
 from kubebase.resource_vector import Registry
 from pumice.kube.decode.convert import UNLIMITED_PODS, decode
 from pumice.kube.decode.manifest_errors import ObjectError
+from pumice.model.hyper_nodes import HyperNode, HyperNodeMember, NetworkTopology
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, PriorityClass, Quota, Taint
 
 SECOND = 10**6
@@ -25,7 +27,7 @@ SECOND = 10**6
             "{apiVersion: v1, kind: Deployment, metadata: {name: a}}",
             "Deployment/a",
             "kind",
-            "supported values: Namespace",
+            "supported values: HyperNode, Namespace",
         ),
         ("{apiVersion: v1, metadata: {name: a}}", "?/a", "kind", "Unsupported value: null"),
         ("{apiVersion: v1, kind: [Pod]}", "['Pod']/?", "kind", "Unsupported value: ['Pod']"),
@@ -338,6 +340,7 @@ status: {phase: Inqueue, conditions: null}
         # 5400 s
         longest_wait=5_400 * SECOND,
         preemptable=False,
+        topology=NetworkTopology(hard=False),
     )
 
 
@@ -464,3 +467,41 @@ def test_a_document_is_read_or_refused_with_its_name_and_never_changed(document,
 def test_the_documents_above_are_right(describe):
     assert describe(POD).key == "ns/p"
     assert describe(QUEUE).name == "q"
+
+
+def test_hyper_node(describe):
+    assert describe(
+        """
+apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {name: block}
+spec:
+  tier: 2
+  tierName: block
+  members:
+  - {type: Node, selector: {exactMatch: {name: n1}}}
+  - {type: Node, selector: {labelMatch: {matchLabels: {rack: a}}}}
+  - {type: HyperNode, selector: {regexMatch: {pattern: "^rack-"}}}
+"""
+    ) == HyperNode(
+        "block",
+        2,
+        "block",
+        (
+            HyperNodeMember(True, name="n1"),
+            HyperNodeMember(True, labels=(Requirement("rack", "In", ("a",)),)),
+            HyperNodeMember(False, pattern="^rack-"),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("topology", "expected"),
+    [
+        ("{}", NetworkTopology(True)),
+        ("{mode: hard, highestTierAllowed: 2}", NetworkTopology(True, 2)),
+        ("{mode: soft, highestTierName: rack}", NetworkTopology(False, None, "rack")),
+    ],
+)
+def test_network_topology(topology, expected, describe):
+    assert describe(f"{GROUP}metadata: {{name: g}}\nspec: {{networkTopology: {topology}}}").topology == expected

@@ -308,3 +308,12 @@ def test_preemptable_is_true_or_false(refusal, place):
         f"metadata.{place}[volcano.sh/preemptable]",
         "Invalid value: 'maybe': must be 'true' or 'false'",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "node", "cards"),
+    [("0", "n", (0,)), ("1,3", "n", (1, 3)), ("", "n", ()), ("gpu0", "n", ()), ("0", "", ())],
+)
+def test_cards_of_a_pod_on_a_node(describe, text, node, cards):
+    head = f"{HEAD}metadata: {{name: p, annotations: {{volcano.sh/gpu-index: '{text}'}}}}\n"
+    assert describe(f"{head}spec: {{nodeName: '{node}', containers: []}}").cards == cards

@@ -19,7 +19,7 @@ from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.client.transport import Limits, Session
 from pumice.kube.decode import api_types
 from pumice.kube.decode.manifest_errors import ObjectError
-from pumice.kube.resources import NODES, PODS, Document, Resource
+from pumice.kube.resources import HYPER_NODES, NODES, PODS, Document, Resource
 from pumice.kube.watch.change_queue import Change, ChangeQueue
 from pumice.kube.watch.informer import Informer
 from tests.support.apiserver import memory_api
@@ -121,6 +121,15 @@ def test_after_a_break_it_goes_on_where_it_was() -> None:
             await world.write("c")
         assert brief(await world.changes(1)) == [("+", "c")]  # and nothing that it knows already
         assert informer.lists == 1
+
+    in_world(test)
+
+
+def test_an_optional_resource_that_the_server_does_not_know_is_synced() -> None:
+    async def test(world: World) -> None:
+        informer = world.follow(HYPER_NODES)
+        await asyncio.wait_for(informer.synced.wait(), 20)
+        assert list(informer.objects()) == []
 
     in_world(test)
 

@@ -64,7 +64,12 @@ def test_the_core_group(registry: ResourceRegistry) -> None:
 
 
 def test_short_names(registry: ResourceRegistry) -> None:
-    short = {resource.plural: resource.short_names for resource in registry if resource.short_names}
+    short = {
+        ("volcano " if resource.qualified == "cronjobs.batch.volcano.sh" else "")
+        + resource.plural: resource.short_names
+        for resource in registry
+        if resource.short_names
+    }
     assert short == {
         "namespaces": ("ns",),
         "nodes": ("no",),
@@ -90,9 +95,10 @@ def test_short_names(registry: ResourceRegistry) -> None:
         "queues": ("q", "queue-v1beta1"),
         "podgroups": ("pg", "podgroup-v1beta1"),
         "jobs": ("vcjob", "vj"),  # those of batch/v1 have none
-        "cronjobs": ("cronvcjob", "cronvj"),
+        "volcano cronjobs": ("cronvcjob", "cronvj"),
         "jobflows": ("jf",),
         "jobtemplates": ("jt",),
+        "hypernodes": ("hn",),
         "networkpolicies": ("netpol",),
     }
 
@@ -101,8 +107,8 @@ def test_groups(registry: ResourceRegistry) -> None:
     page = discovery.group_list(registry)
     names = [group["name"] for group in page["groups"]]
     assert names[:4] == ["apps", "batch", "networking.k8s.io", "policy"]
-    ours = ["batch.volcano.sh", "bus.volcano.sh", "flow.volcano.sh", "scheduling.volcano.sh"]
-    assert names[-4:] == ours
+    ours = ["batch.volcano.sh", "bus.volcano.sh", "flow.volcano.sh", "scheduling.volcano.sh", "topology.volcano.sh"]
+    assert names[-5:] == ours
     assert names.index("batch") < names.index("batch.volcano.sh"), "kubectl get jobs means those of Kubernetes"
     assert discovery.group(registry, "policy") == {
         "kind": "APIGroup",

@@ -15,16 +15,14 @@ from typing import Any
 from pumice.admission.cluster_view import FOLLOWED, ClusterView
 from pumice.admission.request import Object, Settings, metadata_of
 from pumice.kube.client.api import Api
-from pumice.kube.resources import JOB_TEMPLATES, JOBS, NAMESPACES, NODES, POD_GROUPS, QUEUES, Document
+from pumice.kube.resources import HYPER_NODES, JOB_TEMPLATES, JOBS, NAMESPACES, NODES, POD_GROUPS, QUEUES, Document
 from pumice.kube.watch.change_queue import Change, ChangeQueue
 from pumice.kube.watch.informer import Informer
 
 OBSERVE_TIMEOUT = 10.0
 """Seconds within which an informer must show an admitted object."""
 
-_RESOURCES = (QUEUES, POD_GROUPS, JOBS, JOB_TEMPLATES, NODES, NAMESPACES)
-_OPTIONAL = frozenset({JOB_TEMPLATES.name})
-"""Resources whose definition an installation that was upgraded may lack."""
+_RESOURCES = (QUEUES, POD_GROUPS, JOBS, JOB_TEMPLATES, NODES, HYPER_NODES, NAMESPACES)
 
 Key = tuple[str, str, str]
 """Resource, namespace and name."""
@@ -39,9 +37,7 @@ class InformerView:
         self.complete = asyncio.Event()
         """Set when the view contains all listed objects: no review is handled before."""
         self._feed = ChangeQueue()
-        self._informers = [
-            Informer(api, resource.raw, self._feed, optional=resource.name in _OPTIONAL) for resource in _RESOURCES
-        ]
+        self._informers = [Informer(api, resource.raw, self._feed) for resource in _RESOURCES]
         self._ahead: dict[Key, float] = {}  # expiry of admitted objects that no informer shows yet; oldest first
         self._clock = clock
 

@@ -34,6 +34,7 @@ from pumice.kube.decode.convert import SCHEDULERS
 from pumice.kube.decode.pods import GROUP_NAME
 from pumice.kube.decode.struct_decode import microseconds, read
 from pumice.kube.resources import (
+    HYPER_NODES,
     JOBS,
     NODES,
     POD_DISRUPTION_BUDGETS,
@@ -49,6 +50,7 @@ from pumice.scheduler.cluster_cache import ClusterCache
 from pumice.scheduler.volumes.volume_cache import STORAGE_RESOURCES
 
 WATCHED_RESOURCES: tuple[Resource[Any], ...] = (
+    HYPER_NODES,
     NODES,
     QUEUES,
     PRIORITY_CLASSES,

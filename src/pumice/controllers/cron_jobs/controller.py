@@ -33,7 +33,7 @@ class CronJobController:
     def __init__(self, api: Api, informers: SharedInformers, now: Callable[[], float] = time.time) -> None:
         self._api = api
         self._now = now
-        self._cron_jobs = informers.all(CRON_JOBS, optional=True)
+        self._cron_jobs = informers.all(CRON_JOBS)
         self._jobs = OwnedJobs(informers.all(JOBS), lambda job: controller_key(job, CRON_JOBS))
         self._handled: dict[str, str] = {}  # by uid, the last time for which a job was made, until the cache shows it
         self.work_queue = WorkQueue(self._reconcile, retries=RETRY_POLICY)

@@ -31,8 +31,8 @@ class JobFlowController:
     def __init__(self, api: Api, informers: SharedInformers, now: Callable[[], float] = time.time) -> None:
         self._api = api
         self._now = now
-        self._flows = informers.all(JOB_FLOWS, optional=True)
-        self._templates = informers.all(JOB_TEMPLATES, optional=True)
+        self._flows = informers.all(JOB_FLOWS)
+        self._templates = informers.all(JOB_TEMPLATES)
         self._jobs = informers.all(JOBS)
         self._ended: dict[str, list[Document]] = {}  # by flow, complete jobs that its status may not have recorded
         self._answers: dict[str, Document] = {}  # flows as the server returned them, until the informer has caught up

@@ -17,7 +17,7 @@ class JobTemplateController:
 
     def __init__(self, api: Api, informers: SharedInformers) -> None:
         self._api = api
-        self._templates = informers.all(JOB_TEMPLATES, optional=True)
+        self._templates = informers.all(JOB_TEMPLATES)
         self._jobs = OwnedJobs(informers.all(JOBS), _template_of)
         self.work_queue = WorkQueue(self._reconcile, retries=RETRY_POLICY)
 

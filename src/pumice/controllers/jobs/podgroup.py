@@ -61,6 +61,8 @@ def spec_of_group(job: Job, may_start: frozenset[str]) -> Document:
         spec["minResources"] = resources
     if job.priority_class:
         spec["priorityClassName"] = job.priority_class
+    if job.network_topology:
+        spec["networkTopology"] = dict(job.network_topology)
     return spec
 
 
@@ -68,7 +70,7 @@ def patch_of_group(group: Document, wanted: Document) -> Document | None:
     """The patch that brings a podgroup's spec to the wanted one; None if it is equal."""
     spec = group.get("spec") or {}
     patch: Document = {}
-    for name in ("minMember", "minTaskMember", "minResources", "priorityClassName"):
+    for name in ("minMember", "minTaskMember", "minResources", "priorityClassName", "networkTopology"):
         there, new = spec.get(name), wanted.get(name)
         if (there or None) == (new or None):
             continue

@@ -68,6 +68,7 @@ class Job:
     scheduler: str
     plugins: Mapping[str, tuple[str, ...]]
     volumes: tuple[Document, ...]
+    network_topology: Mapping[str, Any]
     leaving: bool
 
     @property
@@ -113,6 +114,7 @@ def read_job(document: Document) -> Job:
         scheduler=spec.get("schedulerName") or DEFAULT_SCHEDULER,
         plugins={name: tuple(arguments or ()) for name, arguments in (spec.get("plugins") or {}).items()},
         volumes=tuple(spec.get("volumes") or ()),
+        network_topology=spec.get("networkTopology") or {},
         leaving="deletionTimestamp" in about,
     )
 

@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING
 from pumice.engine.actions.enqueue import admit_all
 from pumice.engine.candidates.units import AllocationUnit, unit_tasks
 from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.placement.domain_placement import domains_with_room, inside, roomiest_domain
+from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.engine.transaction import Transaction
 
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
+
+
+Short = tuple[TaskShape, int]
+"""A shape of which not all tasks could be placed, and how many could."""
 
 
 def allocate(context: SchedulingContext) -> None:
@@ -72,16 +78,65 @@ def _call_back(context: SchedulingContext) -> bool:
 
 def place_unit(
     context: SchedulingContext, transaction: Transaction, leaf: JobNode, unit: AllocationUnit
-) -> tuple[TaskShape, int] | None:
+) -> Short | None:
     """Place and charge every task of a unit; otherwise return the shape that ran out and how many of it were placed."""
-    nodes, stamp = context.nodes, context.next_start_time()
+    stamp = context.next_start_time()
     owed = context.order.is_owed(leaf, unit.ask)
     tasks = unit_tasks(leaf, unit)
+    if unit.topology is None:
+        short = _place_tasks(context, transaction, tasks, stamp, owed)
+    else:
+        short = _place_in_domain(context, transaction, unit, tasks, stamp, owed)
+    if short is None:
+        transaction.charge(leaf, unit.ask, stamp, unit.size, owed)
+    return short
+
+
+def _place_in_domain(
+    context: SchedulingContext,
+    transaction: Transaction,
+    unit: AllocationUnit,
+    tasks: list[Task],
+    stamp: int,
+    owed: bool,
+) -> Short | None:
+    """Place a gang within one domain of the network; in mode soft, anywhere if no domain has room for all of it."""
+    assert unit.topology is not None
+    most, short = -1, None
+    for domain in domains_with_room(context.nodes, unit.parts, unit.topology):
+        attempt = Transaction(context, transaction)
+        with inside(context.nodes, domain):
+            failed = _place_tasks(context, attempt, tasks, stamp, owed)
+        if failed is None:
+            attempt.commit()
+            return None
+        if attempt.placements > most:
+            most, short = attempt.placements, failed
+        attempt.discard()
+    if not unit.topology.hard:
+        return _place_tasks(context, transaction, tasks, stamp, owed)
+    return short or _first_short(context, unit)
+
+
+def _first_short(context: SchedulingContext, unit: AllocationUnit) -> Short:
+    """The shape of which the domain with most room could not take all tasks, and how many it could take."""
+    assert unit.topology is not None
+    domain = roomiest_domain(context.nodes, unit.parts, unit.topology)
+    for shape, count in unit.parts:
+        takes = int(context.nodes.idle_slots(shape)[domain.nodes].sum()) if domain is not None else 0
+        if takes < count:
+            return shape, takes
+    return unit.parts[-1][0], unit.parts[-1][1] - 1
+
+
+def _place_tasks(
+    context: SchedulingContext, transaction: Transaction, tasks: list[Task], stamp: int, owed: bool
+) -> Short | None:
+    nodes = context.nodes
     for number, task in enumerate(tasks):
         shape = task.shape
         index = nodes.best_node(shape)
         if index < 0:
             return shape, sum(1 for placed in tasks[:number] if placed.shape is shape)
         transaction.place(task, index, stamp, owed)
-    transaction.charge(leaf, unit.ask, stamp, unit.size, owed)
     return None

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pumice.engine.candidates.units import missing_to_start
+from pumice.engine.candidates.units import missing_to_start, parts_of
+from pumice.engine.placement.domain_placement import domains_with_room, inside
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.engine.transaction import Transaction
 from pumice.model.specs import JobPhase
 
@@ -28,18 +30,35 @@ def backfill(context: SchedulingContext) -> None:
 
 def _fill(context: SchedulingContext, leaf: JobNode) -> None:
     job = leaf.job
+    missing = max(1, missing_to_start(job, context.policy.start_size(job)))
+    shapes = [shape for shape in job.pending if shape.best_effort]
+    shapes.sort(key=lambda shape: job.pending[shape][-1].order)
+    rule = shapes[0].topology if shapes else None
+    if rule is None or not rule.hard or rule.chain is not None:
+        _place_shapes(context, leaf, shapes)
+        return
+    tasks = [task for shape in shapes for task in reversed(job.pending[shape])]
+    for domain in domains_with_room(context.nodes, parts_of(tasks[:missing]), rule):
+        with inside(context.nodes, domain):
+            if _place_shapes(context, leaf, shapes):
+                return
+
+
+def _place_shapes(context: SchedulingContext, leaf: JobNode, shapes: list[TaskShape]) -> bool:
+    """Place as many tasks of these shapes as fit; False, and none is placed, if the job cannot start with them."""
+    job = leaf.job
     transaction = Transaction(context)
     stamp = context.next_start_time()
-    shapes = [shape for shape in job.pending if shape.best_effort]
-    for shape in sorted(shapes, key=lambda shape: job.pending[shape][-1].order):
+    for shape in shapes:
         for task in reversed(list(job.pending[shape])):
             index = context.nodes.best_node(shape)
             if index < 0:
                 break
             transaction.place(task, index, stamp)
             transaction.charge(leaf, shape.ask, stamp, 1, True)
-    if missing_to_start(job, context.policy.start_size(job)) <= 0:
-        transaction.commit()
-        context.sync.refresh_leaf(leaf)
-    else:
+    if missing_to_start(job, context.policy.start_size(job)) > 0:
         transaction.discard()
+        return False
+    transaction.commit()
+    context.sync.refresh_leaf(leaf)
+    return True

@@ -91,10 +91,12 @@ class Candidates:
 
     def choose_next_unit(self, leaf: JobNode) -> None:
         """Choose the next unit of a job whose unit was just placed."""
-        if leaf.started and leaf not in self.heterogeneous_jobs and leaf.unit.parts[0][0] in leaf.job.pending:
-            return
         job = leaf.job
         assert job.spec is not None
+        if job.spec.topology is not None:
+            self.state.set_rules(job, self.policy.node_rules(leaf))  # the placed tasks decide where the next may go
+        if leaf.started and leaf not in self.heterogeneous_jobs and leaf.unit.parts[0][0] in job.pending:
+            return
         start = self.policy.start_size(job)
         leaf.started = missing_to_start(job, start) <= 0 and job.running > 0
         if job.spec.min_resources or leaf.path_tasks:
@@ -230,7 +232,9 @@ class Candidates:
             ask[j] = amount
         what = ", ".join(f"{name} {amount}" for name, amount in self.state.registry.format(tuple(ask)).items())
         who = "one task" if unit.size == 1 else f"{unit.size} tasks together"
-        unit.reason = f"no node has enough idle capacity for {who} ({what})"
+        rule = unit.topology
+        where = f"HyperNode of tier <= {rule.highest}" if rule is not None and rule.hard else "node"
+        unit.reason = f"no {where} has enough idle capacity for {who} ({what})"
         return unit.reason
 
     # --- capacity changes -----------------------------------------------------------------------------------------

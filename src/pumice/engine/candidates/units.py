@@ -27,7 +27,7 @@ class AllocationUnit:
     which of them cannot be placed.
     """
 
-    __slots__ = ("ask", "coupled", "parts", "reason", "runs", "short", "size", "tried", "waiting")
+    __slots__ = ("ask", "coupled", "parts", "reason", "runs", "short", "size", "topology", "tried", "waiting")
 
     def __init__(self, runs: Parts) -> None:
         self.runs = runs  # in task order; a shape may occur more than once
@@ -38,6 +38,7 @@ class AllocationUnit:
         self.size = sum(count for _, count in parts)
         self.ask: Items = parts[0][0].ask if self.size == 1 else sum_asks(parts)
         self.coupled = any(shape.coupled for shape, _ in parts)
+        self.topology = parts[0][0].topology if self.size > 1 else None  # a single task needs no common domain
         self.waiting: dict[JobNode, None] = {}
         self.reason = ""  # why it could not be placed, once it was needed
         self.tried = False  # whether an attempt failed since capacity last grew

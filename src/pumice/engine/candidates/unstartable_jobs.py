@@ -18,6 +18,7 @@ from pumice.engine.candidates.oversized_jobs import find_oversize
 from pumice.engine.candidates.units import gang_tasks, missing_to_start, parts_of, sum_asks
 from pumice.engine.decisions import Bind, Enqueue, Evict
 from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.placement.domain_placement import say_largest
 from pumice.engine.state.job import Job
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import Items, JobPhase
@@ -198,10 +199,13 @@ def fits_no_node(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:
         return Obstacle("NoNodeFits", message)
     tasks = gang_tasks(job, missing_to_start(job, start), barred) or []
     ask = _amounts(context, sum_asks(parts_of(tasks)))
-    message = (
-        f"the job must start {len(tasks)} tasks together ({ask}), more than the cluster could hold if it were empty"
-    )
-    return Obstacle("ClusterTooSmall", message)
+    rule = tasks[0].shape.topology if tasks else None
+    if rule is not None and rule.hard:
+        where = f"any HyperNode of tier <= {rule.highest} could hold if it were empty"
+        where += say_largest(nodes, parts_of(tasks), rule, empty=True)
+    else:
+        where = "the cluster could hold if it were empty"
+    return Obstacle("ClusterTooSmall", f"the job must start {len(tasks)} tasks together ({ask}), more than {where}")
 
 
 def queue_holds_too_little(context: SchedulingContext, leaf: JobNode) -> Obstacle | None:

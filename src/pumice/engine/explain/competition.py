@@ -16,6 +16,7 @@ from pumice.engine.explain.wait_report import Amounts, Competition, Competitor, 
 from pumice.engine.explain.wording import AmountFormatter
 from pumice.engine.fairness.orders.serving_order import HeapOrder
 from pumice.engine.fairness.share_tree.tree import Entry, JobNode, NodeKind, ShareNode
+from pumice.engine.placement.domain_placement import domains_with_room, inside, roomiest_domain
 from pumice.engine.transaction import Transaction
 from pumice.model.specs import Items
 
@@ -65,6 +66,17 @@ def fits_whole(engine: Engine, leaf: JobNode) -> bool:
 
 def fitting_now(engine: Engine, leaf: JobNode, unit: AllocationUnit) -> int:
     """How many tasks of a unit can be placed now, by an actual attempt; nothing stays placed."""
+    nodes, rule = engine.nodes, unit.topology
+    if rule is None or not rule.hard:
+        return _fitting(engine, leaf, unit)
+    domain = next(domains_with_room(nodes, unit.parts, rule), None) or roomiest_domain(nodes, unit.parts, rule)
+    if domain is None:
+        return 0
+    with inside(nodes, domain):
+        return _fitting(engine, leaf, unit)
+
+
+def _fitting(engine: Engine, leaf: JobNode, unit: AllocationUnit) -> int:
     transaction, placed = Transaction(engine.context), 0
     for task in unit_tasks(leaf, unit):
         index = engine.nodes.best_node(task.shape)

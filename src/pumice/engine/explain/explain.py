@@ -21,6 +21,7 @@ from pumice.engine.explain.summary import summarize
 from pumice.engine.explain.wait_report import Missing, NodeFit, WaitReport
 from pumice.engine.explain.wording import AmountFormatter, count, said
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.placement.domain_placement import no_domain, say_largest
 from pumice.engine.placement.reservations import find_reservation
 from pumice.engine.state.job import Job
 from pumice.engine.state.task_shapes import TaskShape
@@ -250,7 +251,9 @@ def _never(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
     answer.cause = "never"
     shapes = barred or frozenset(job.pending)
     answer.places = [_when_empty(engine, job, shape) for shape in sorted(shapes, key=lambda shape: shape.index)]
-    if not can_start and leaf.unit is not None:
+    if not can_start and leaf.unit is not None and (outside := _no_domain_when_empty(engine, leaf.unit)):
+        answer.notes.append(outside)
+    elif not can_start and leaf.unit is not None:
         for shape, tasks in leaf.unit.parts:
             slots = slots_when_empty(nodes, shape)
             if slots < tasks and tasks > 1:
@@ -260,6 +263,15 @@ def _never(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
     answer.notes = answer.notes or ["the tasks that it must start together do not fit an empty cluster"]
     answer.needs.append("add or change nodes so that it fits, or change its requests")
     return True
+
+
+def _no_domain_when_empty(engine: Engine, unit: AllocationUnit) -> str:
+    """That a gang is larger than every domain it may use; empty if it may use all nodes."""
+    rule = unit.topology
+    if rule is None or not rule.hard:
+        return ""
+    largest = say_largest(engine.nodes, unit.parts, rule, empty=True)
+    return f"no HyperNode of tier <= {rule.highest} could hold its {unit.size} tasks if it were empty{largest}"
 
 
 def _when_empty(engine: Engine, job: Job, shape: TaskShape) -> NodeFit:
@@ -304,6 +316,7 @@ def _unit(engine: Engine, leaf: JobNode, unit: AllocationUnit, answer: WaitRepor
         answer.cause = "limit"
     elif not has_room:
         answer.cause = "room"
+        answer.no_domain = no_domain(engine.nodes, unit) or ""
     else:
         answer.cause = "next"
 

@@ -24,6 +24,7 @@ from pumice.engine.explain.wait_report import Limit
 from pumice.engine.explain.wording import AmountFormatter, listed
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.engine.fairness.share_tree.usage_ledger import least_of
+from pumice.engine.placement.domain_placement import no_domain
 from pumice.engine.plugins.builtin.predicates import PredicatesPlugin
 from pumice.engine.state.job import Job
 from pumice.engine.state.task_shapes import TaskShape
@@ -221,7 +222,10 @@ class PendingReasons:
         is_tried = unit is not None and not self._engine.candidates.is_open(unit)
         if counts.fitting and not reserved and not is_tried:
             return None
-        return PendingReason(UNSCHEDULABLE, _room_message(counts, size, reserved))
+        message = _room_message(counts, size, reserved)
+        if counts.fitting and unit is not None and (outside := no_domain(self._engine.nodes, unit)):
+            message = f"{outside[0].upper()}{outside[1:]}."
+        return PendingReason(UNSCHEDULABLE, message)
 
     def _reserved_for_others(self, leaf: JobNode) -> list[str]:
         reservations = self._engine.context.reservations

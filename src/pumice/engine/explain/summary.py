@@ -68,6 +68,8 @@ def _no_room(answer: WaitReport) -> str:
         part = " The job is entitled to less than that, so it can only start on spare capacity."
     elif answer.owed and answer.target is not None:
         part = " The job is entitled to it."
+    if answer.no_domain:
+        return f"{answer.no_domain}.{part}"
     return f"not enough free capacity for {what} ({said(answer.unit)}){some}.{part}"
 
 

@@ -171,6 +171,7 @@ class WaitReport:
     unit_tasks: int = 0
     unit: Amounts = field(default_factory=dict)
     fitting_now: int = 0  # tasks of the unit that could be placed now
+    no_domain: str = ""  # why no HyperNode has room for the unit; empty: that is not the obstacle
     owed: bool | None = None
     target: float | None = None  # tasks it is entitled to
     whole: Amounts = field(default_factory=dict)  # in whole units

@@ -18,13 +18,17 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from pumice.engine.placement.domain_table import DomainTable
 from pumice.engine.plugins.plugin import CapacityWeights, Plugin
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.task_shapes import TaskShape
+from pumice.model.node_domains import NodeDomains
 from pumice.model.specs import Items
 
 Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
+UNLIMITED = 2**31
+"""Tasks that fit on a node of which they request nothing."""
 FEW = 24  # up to this many changed nodes are scored one by one
 
 
@@ -39,6 +43,7 @@ class ShapeView:
         "mask",
         "possible",
         "resources",
+        "scored_by_pods",
         "scores",
         "seen",
         "shape",
@@ -64,6 +69,7 @@ class ShapeView:
         self.weighed = sorted({*((j, amount) for j, amount, _ in self.linear), *self.even})
         self.resources = sorted({j for j, _ in (*shape.items, *self.weighed)})
         self.coupled = shape.coupled
+        self.scored_by_pods = shape.scored_by_pods
         self.possible = False  # whether it would fit on some empty node
         self.scores: Scores = np.empty(0)
         self.seen = -1  # journal position that the scores reflect; -1: never computed
@@ -89,12 +95,15 @@ class NodeTable:
         self._views: dict[TaskShape, ShapeView] = {}
         self._room_for: dict[tuple[TaskShape, int], int] = {}
         self._watch: list[dict[TaskShape, None]] = []  # per node, the shapes whose witness it is
+        self.domains: DomainTable | None = None  # None: there are no HyperNodes
+        self.within: NDArray[np.intp] | None = None  # while a domain is tried: its nodes; no other may be used
+        self._inside: Mask | None = None  # the same as a mask
         self.freeing: dict[int, None] = {}  # while preempting: nodes with releasing or pipelined tasks
         self.reserved: dict[int, list[Items]] = {}  # while lending: capacity that must stay idle (see ``reservations``)
 
     # --- updates ----------------------------------------------------------------------------------------------
 
-    def rebuild(self, nodes: Iterable[ClusterNode], width: int) -> None:
+    def rebuild(self, nodes: Iterable[ClusterNode], width: int, domains: NodeDomains | None = None) -> None:
         """Start over after nodes were added, removed or changed. Views are rebuilt when they are next read."""
         self.nodes = sorted((node for node in nodes if node.spec is not None), key=lambda node: node.name)
         self.index = {node.name: i for i, node in enumerate(self.nodes)}
@@ -111,6 +120,7 @@ class NodeTable:
         self._views.clear()
         self._room_for.clear()
         self._watch = [{} for _ in self.nodes]
+        self.domains = DomainTable([node.name for node in self.nodes], domains) if domains else None
 
     def touch(self, node: ClusterNode) -> int:
         """Record that a node's idle capacity changed; returns its index (-1: the node has no spec)."""
@@ -267,23 +277,63 @@ class NodeTable:
         """Index of the best node where a task of the shape fits now, -1 for none."""
         view = self.scored(shape)
         scores = view.scores
-        if view.coupled:
+        if view.scored_by_pods:
             scores = self._scores_now(view)
         if self.reserved:
             scores = self._scores_lending(view, scores)
+        if self.within is not None:
+            return self._best_within(scores, self.within)
         if not len(scores):
             return -1
         i = int(scores.argmax())
         return i if scores[i] > -inf else -1
 
+    def _best_within(self, scores: Scores, members: NDArray[np.intp]) -> int:
+        inside = scores.take(members)
+        if not len(inside):
+            return -1
+        at = int(inside.argmax())
+        return int(members[at]) if inside[at] > -inf else -1
+
+    def eligible(self, shape: TaskShape) -> Mask:
+        """The nodes where a task of the shape may run; while a domain is tried, those inside it."""
+        mask = self.view(shape).mask
+        return mask if self._inside is None else mask & self._inside
+
+    def keep_within(self, members: NDArray[np.intp] | None) -> None:
+        """Use only these nodes until further notice; None: all nodes."""
+        self.within = members
+        self._inside = None
+        if members is not None:
+            self._inside = np.zeros(len(self.nodes), np.bool_)
+            self._inside[members] = True
+
+    def idle_slots(self, shape: TaskShape) -> NDArray[np.int64]:
+        """Per node, how many tasks of the shape fit now; with inter-pod constraints, at most so many."""
+        self.sync_idle()
+        return self._slots(shape, self.idle)
+
+    def empty_slots(self, shape: TaskShape) -> NDArray[np.int64]:
+        """Per node, how many tasks of the shape would fit if it were empty."""
+        return self._slots(shape, self.allocatable)
+
+    def _slots(self, shape: TaskShape, amounts: NDArray[np.int64]) -> NDArray[np.int64]:
+        slots: NDArray[np.int64] | None = None
+        for j, amount in shape.items:
+            here = amounts[j] // amount
+            slots = here if slots is None else np.minimum(slots, here)
+        if slots is None:
+            slots = np.full(len(self.nodes), UNLIMITED, np.int64)
+        return np.where(self.view(shape).mask, np.maximum(slots, 0), 0)
+
     def _scores_now(self, view: ShapeView) -> Scores:
-        """Scores of a coupled shape, including inter-pod constraints and preferences as of now."""
+        """Scores that depend on other pods, including inter-pod constraints and preferences as of now."""
         scores = view.scores
         for plugin in self.scorers:
             score = plugin.node_score_now(view.shape, self)
             if score is not None:
                 scores = scores + score
-        for plugin in self.filters:
+        for plugin in self.filters if view.coupled else ():
             allowed = plugin.node_filter_now(view.shape, self)
             if allowed is not None:
                 scores = np.where(allowed, scores, -inf)
@@ -295,7 +345,9 @@ class NodeTable:
 
     def allows(self, shape: TaskShape, i: int) -> bool:
         """Whether a task of the shape may run on a node as pods are now, regardless of idle capacity."""
-        return bool(self.view(shape).mask[i]) and (not shape.coupled or self.allows_now(shape, i))
+        if not self.view(shape).mask[i] or (self._inside is not None and not self._inside[i]):
+            return False
+        return not shape.coupled or self.allows_now(shape, i)
 
     def allows_now(self, shape: TaskShape, i: int) -> bool:
         """Whether inter-pod constraints allow a task of the shape on a node now."""
@@ -399,11 +451,10 @@ class NodeTable:
         view = self.view(shape)
         if not view.possible or tasks <= 1:
             return min(tasks, int(view.possible))
-        slots: NDArray[np.int64] | None = None
-        for j, amount in shape.items:
-            here = self.allocatable[j] // amount
-            slots = here if slots is None else np.minimum(slots, here)
-        return tasks if slots is None else min(tasks, int(np.minimum(slots, tasks)[view.mask].sum()))
+        slots = np.minimum(self.empty_slots(shape), tasks)
+        if shape.topology is not None and shape.topology.hard and shape.topology.chain is None:
+            return self.domains.largest_sum(slots, shape.topology, tasks) if self.domains is not None else 0
+        return min(tasks, int(slots.sum()))
 
 
 def _deviation(parts: list[Scores]) -> Scores | float:

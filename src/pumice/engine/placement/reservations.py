@@ -17,6 +17,7 @@ import numpy as np
 from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.checkpoint.engine_checkpoint import Parts, ReservationsCheckpoint, SavedReservation
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, latest_start
+from pumice.engine.placement.domain_placement import domain_to_reserve, inside
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
@@ -203,13 +204,23 @@ def _branch(leaf: JobNode) -> ShareNode:
 
 def find_reservation(nodes: NodeTable, unit: AllocationUnit, capacity: list[int]) -> tuple[dict[int, Items], float]:
     """The nodes where a unit lacks least, task by task: what it needs on each, and what it lacks in all."""
+    if unit.topology is not None and unit.topology.hard:
+        domain = domain_to_reserve(nodes, unit.parts, unit.topology)
+        if domain is None:
+            return {}, 0.0
+        with inside(nodes, domain):
+            return _find_reservation(nodes, unit, capacity)
+    return _find_reservation(nodes, unit, capacity)
+
+
+def _find_reservation(nodes: NodeTable, unit: AllocationUnit, capacity: list[int]) -> tuple[dict[int, Items], float]:
     nodes.sync_idle()
     idle, room = nodes.idle.copy(), nodes.allocatable.copy()
     scale = [float(total) if total > 0 else 1.0 for total in capacity]
     needs: dict[int, dict[int, int]] = {}
     # Largest first: the reserved nodes must not depend on the order in which shapes were first seen.
     for shape, count in sorted(unit.parts, key=lambda part: part[0].items, reverse=True):
-        may = nodes.view(shape).mask
+        may = nodes.eligible(shape)
         for _ in range(count):
             lack = np.zeros(len(nodes.nodes))
             can = may.copy()

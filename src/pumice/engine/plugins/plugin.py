@@ -199,7 +199,7 @@ class Plugin:
         return None
 
     def node_score_now(self, shape: TaskShape, nodes: NodeTable) -> NDArray[np.float64] | None:
-        """Called for each placement of a coupled shape: a score per node that depends on placed pods."""
+        """Called for each placement of a shape that is coupled or has a role: a score that depends on placed pods."""
         return None
 
     def room_weights(self, shape: TaskShape) -> CapacityWeights | None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 PluginFactory = Callable[[Arguments], Plugin]
 
-ALWAYS = ("users",)
-"""Plugins added at the end of the tiers if a file does not name them, because limits in a Queue always apply."""
+ALWAYS = ("users", "network-topology-aware")
+"""Plugins added at the end of the tiers if a file does not name them: limits of queues and domains always apply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,9 @@ class PluginChain:
         self._notes = self.having("queue_notes", None)
         self._rules = self.having("node_rule", None)
         self.filters = self.having("node_filter", Flag.PREDICATE)
-        self.scorers = [p for p in self._with(Flag.NODE_ORDER) if _overrides(p, "room_weights", "node_score")]
+        self.scorers = [
+            p for p in self._with(Flag.NODE_ORDER) if _overrides(p, "room_weights", "node_score", "node_score_now")
+        ]
         self.followers = [p for _, p in self.plugins if _overrides(p, "placed")]
 
     def _with(self, flag: Flag | None) -> list[Plugin]:

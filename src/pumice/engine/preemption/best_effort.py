@@ -31,6 +31,8 @@ def preempt_for_best_effort(context: SchedulingContext) -> None:
         if not _may_start(context, leaf):
             continue
         for shape in [shape for shape in leaf.job.pending if shape.best_effort]:
+            if shape not in leaf.job.pending:  # a task was placed, which decides where the others may go
+                break
             if context.nodes.best_node(shape) < 0:  # otherwise backfill places it
                 pool = pool or PreemptibleTasks(context, context.tree.jobs.values())
                 _take_a_place(context, leaf, shape, pool)

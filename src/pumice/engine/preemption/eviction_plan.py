@@ -15,6 +15,7 @@ from pumice.engine.candidates.units import AllocationUnit, unit_tasks
 from pumice.engine.fairness.preemption_rules.rules import PreemptionRule
 from pumice.engine.fairness.preemption_rules.task_rights import running_alike
 from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.placement.domain_placement import domains_to_free, inside
 from pumice.engine.placement.repack import repack_tasks
 from pumice.engine.preemption.victim_search import Victims, VictimSearch, still_viable, undo_evictions
 from pumice.engine.state.task import Task
@@ -37,7 +38,33 @@ def plan_evictions(
     *,
     victims: bool = True,
 ) -> bool:
-    """Pipeline every task of a unit to a node, evicting the tasks in the way; False if the unit cannot be placed."""
+    """Pipeline every task of a unit to a node, evicting the tasks in the way; False if the unit cannot be placed.
+
+    A gang that must stay within one domain of the network gets its victims there: the domains are planned in turn, and
+    a plan that fails leaves no trace.
+    """
+    if unit.topology is None or not unit.topology.hard:
+        return _plan(context, transaction, hunt, leaf, unit, victims=victims)
+    for domain in domains_to_free(context.nodes, unit.parts, unit.topology, hunt.freeable_slots):
+        attempt = Transaction(context, transaction)
+        with inside(context.nodes, domain):
+            planned = _plan(context, attempt, hunt, leaf, unit, victims=victims)
+        if planned:
+            attempt.commit()
+            return True
+        attempt.discard()
+    return False
+
+
+def _plan(
+    context: SchedulingContext,
+    transaction: Transaction,
+    hunt: VictimSearch,
+    leaf: JobNode,
+    unit: AllocationUnit,
+    *,
+    victims: bool,
+) -> bool:
     stamp = context.next_start_time()
     owed = context.order.is_owed(leaf, unit.ask)
     tasks = unit_tasks(leaf, unit)

@@ -74,13 +74,20 @@ class FreeableCapacity:
     def victims_for(self, shape: TaskShape) -> NDArray[np.int64]:
         """The least number of evictions per node that admits one task of this shape; INFEASIBLE where none suffices."""
         fewest = np.ones(len(self._nodes.nodes), np.int64)
-        hopeless = ~self._nodes.view(shape).mask
+        hopeless = ~self._nodes.eligible(shape)
         for j, amount in shape.items:
             lack = amount - self._future[j]
             hopeless |= lack > self._freed[j]
             fewest = np.maximum(fewest, -(-lack // np.maximum(self._largest[j], 1)))
         fewest[hopeless] = INFEASIBLE
         return fewest
+
+    def slots(self, shape: TaskShape) -> NDArray[np.int64]:
+        """Per node, how many tasks of the shape might fit."""
+        found = np.full(len(self._nodes.nodes), INFEASIBLE, np.int64)
+        for j, amount in shape.items:
+            found = np.minimum(found, (self._future[j] + self._freed[j]) // amount)
+        return np.where(self._nodes.view(shape).mask, np.maximum(found, 0), 0)
 
     def slots_for(self, shape: TaskShape, i: int) -> int:
         """How many tasks of the shape might fit on a node."""

@@ -70,7 +70,7 @@ def _fill(
     while preemptor is not None and filled < enough:
         inner = Transaction(context, outer)
         lost = {gone.task.job for gone in outer.evictions}
-        again = preemptor not in started or preemptor.unit.size == 1
+        again = preemptor not in started or (preemptor.unit.size == 1 and not _is_bound_to_domain(preemptor))
         may = preemptor in preemptors and preemptor.job not in lost and again and _waits(context, preemptor)
         judge = hunt.rule if preemptor is leaf else rules.rule_for(context, preemptor)
         fits = (
@@ -94,6 +94,11 @@ def _fill(
     for other in full:
         order.set_candidate(other, other.unit.ask, True)
     return started, filled
+
+
+def _is_bound_to_domain(leaf: JobNode) -> bool:
+    """Whether the tasks of a job must share a domain: where the next one may go depends on the one before."""
+    return any(shape.topology is not None and shape.topology.hard for shape, _ in leaf.unit.parts)
 
 
 def _waits(context: SchedulingContext, leaf: JobNode) -> bool:

@@ -84,6 +84,10 @@ class VictimSearch:
         self.allowed_gang: JobNode | None = None
         self.pack_tightly = False  # prefer nodes that fit the most tasks, regardless of victims: a gang may need that
 
+    def freeable_slots(self, shape: TaskShape) -> NDArray[np.int64]:
+        """Per node, how many tasks of a shape might fit if every task that may be evicted were gone."""
+        return self._freeable(self._levels[-1]).slots(shape)
+
     def find_node(self, shape: TaskShape, transaction: Transaction, *, victims: bool = True) -> Found | None:
         """The node for a task of this shape and the victims on it; None if there is none."""
         self._ways.clear()

@@ -47,7 +47,7 @@ def _follow_objects(context: SchedulingContext, resized: bool) -> None:
     if state.queues_changed:
         sync.follow_queues()
     if state.nodes_changed:
-        context.nodes.rebuild(state.nodes.values(), context.tree.width)
+        context.nodes.rebuild(state.nodes.values(), context.tree.width, state.domains)
         changes.freed_nodes.clear()  # indices of the old table; every shape is rechecked
         candidates.nodes_rebuilt()
     for key in state.removed_jobs:

@@ -133,6 +133,8 @@ class TreeSync:
         """Recompute a changed job's demand and next unit, and which actions have to consider it."""
         context = self._context
         job, takes_work = leaf.job, self._is_open(leaf)
+        if job.spec is not None and job.spec.topology is not None:
+            context.state.set_rules(job, context.policy.node_rules(leaf))
         if context.candidates.refresh_job(leaf, open_queue=takes_work):
             context.changes.demand = True
         context.tree.touch(leaf)

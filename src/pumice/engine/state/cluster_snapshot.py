@@ -33,6 +33,7 @@ class TaskSnapshot:
     started: int = 0
     owed: bool = True
     evicted: bool = False
+    cards: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,18 @@ class ClusterSnapshot:
 def snapshot_cluster(state: ClusterState) -> ClusterSnapshot:
     """Take a snapshot of the state; tasks in the order in which they started."""
     quotas = (quota for found in state.quotas.values() for quota in found.values())
+    hyper_nodes = state.domains.hyper_nodes.values()
     nodes = (node.spec for node in state.nodes.values() if node.spec is not None)
     tasks = sorted(state.tasks.values(), key=lambda task: (task.started, task.order))
     return ClusterSnapshot(
-        (*state.priority_classes.values(), *state.budgets.values(), *quotas, *state.queues.values(), *nodes),
+        (
+            *state.priority_classes.values(),
+            *state.budgets.values(),
+            *quotas,
+            *state.queues.values(),
+            *hyper_nodes,
+            *nodes,
+        ),
         tuple(JobSnapshot(job.key, job.spec, job.phase, job.gang_was_complete) for job in state.jobs.values()),
         tuple(
             TaskSnapshot(
@@ -65,6 +74,7 @@ def snapshot_cluster(state: ClusterState) -> ClusterSnapshot:
                 task.started,
                 task.owed,
                 task.evicted,
+                task.cards,
             )
             for task in tasks
         ),
@@ -84,6 +94,14 @@ def restore_objects(state: ClusterState, was: ClusterSnapshot) -> None:
 def restore_tasks(state: ClusterState, was: ClusterSnapshot) -> None:
     """Restore the tasks with their status and node, and notify the usage observer."""
     for task in was.tasks:
-        state.upsert_task(task.spec, task.status, task.node, task.started, owed=task.owed, evicted=task.evicted)
+        state.upsert_task(
+            task.spec,
+            task.status,
+            task.node,
+            task.started,
+            owed=task.owed,
+            evicted=task.evicted,
+            cards=task.cards,
+        )
     for job in was.jobs:
         state.jobs[job.key].gang_was_complete = job.whole  # which cannot be derived while it held nothing

@@ -19,6 +19,8 @@ from pumice.engine.state.job import Job
 from pumice.engine.state.label_index import LabelIndex
 from pumice.engine.state.task import Task, task_order
 from pumice.engine.state.task_shapes import Rules, ShapeTable, TaskShape, first_pair, selects
+from pumice.model.hyper_nodes import HyperNode
+from pumice.model.node_domains import NodeDomains
 from pumice.model.specs import (
     Constraints,
     DisruptionBudget,
@@ -61,6 +63,7 @@ class ClusterState:
         self.tasks: dict[str, Task] = {}
         self._labels = LabelIndex(self.tasks)
         self.nodes: dict[str, ClusterNode] = {}
+        self.domains = NodeDomains()
         self.capacity: list[int] = [0] * len(self.registry)
         self.pods_version = 0  # increases with every event about a pod or a disruption budget
         self.victims_changed = False  # evictability or preemption policy of some task changed
@@ -78,6 +81,7 @@ class ClusterState:
             JobSpec: self._set_job,
             TaskSpec: self._set_task,
             NodeSpec: self._set_node,
+            HyperNode: self._set_hyper_node,
         }
         self._on_gone: dict[type, Callable[[str], None]] = {
             Queue: self._drop_queue,
@@ -87,6 +91,7 @@ class ClusterState:
             JobSpec: self._drop_job,
             TaskSpec: self._drop_task,
             NodeSpec: self._drop_node,
+            HyperNode: self._drop_hyper_node,
         }
 
     # --- events ---------------------------------------------------------------------------------------
@@ -103,7 +108,7 @@ class ClusterState:
             task = self.tasks.get(event.task)
             if task is not None and task.status in (TaskStatus.BINDING, TaskStatus.PIPELINED):
                 self._leave(task)
-                task.shape, task.owed = self._shape(task.spec, task.job), True
+                task.shape, task.owed, task.cards = self._shape(task.spec, task.job), True, task.spec.cards
                 self._enter(task, TaskStatus.PENDING, None, 0)
         elif isinstance(event, EvictFailed):
             task = self.tasks.get(event.task)
@@ -195,7 +200,7 @@ class ClusterState:
             if task.job is not None and shown:
                 self._show(task.job, shown)
             return
-        owed, evicted = True, False
+        owed, evicted, cards = True, False, spec.cards
         was = task.node.name if task is not None and task.node is not None else None
         if task is not None:
             owed, evicted = task.owed, task.evicted
@@ -206,13 +211,15 @@ class ClusterState:
                 status = task.status  # releasing by our eviction, whatever status the update reports
             if status.on_node and task.started:
                 started = task.started
+            if not cards and node is not None and was == node:
+                cards = task.cards
             if status is TaskStatus.FAILED and task.status.held and task.job is not None:
                 task.job.spent += 1
             self._forget(task)
             del self.tasks[spec.key]
             self._labels.remove(task)
         self.learn(spec.constraints)
-        self.upsert_task(spec, status, node, started, owed=owed, evicted=evicted)
+        self.upsert_task(spec, status, node, started, owed=owed, evicted=evicted, cards=cards)
         if spec.placed and status.shown and node is not None and node != was:
             self.unexpected_pods.pop(spec.key, None)
             self.unexpected_pods[spec.key] = None  # the latest arrival goes to the end
@@ -224,12 +231,21 @@ class ClusterState:
         self.changed_jobs[job] = None
 
     def upsert_task(
-        self, spec: TaskSpec, status: TaskStatus, node: str | None, started: int, *, owed: bool, evicted: bool
+        self,
+        spec: TaskSpec,
+        status: TaskStatus,
+        node: str | None,
+        started: int,
+        *,
+        owed: bool,
+        evicted: bool,
+        cards: tuple[int, ...] = (),
     ) -> None:
         """Add an unknown task with its status and node."""
         job = self._job(spec.job) if spec.job is not None and spec.managed else None
         task = Task(spec, self._shape(spec, job), self.task_priority(spec))
         task.job = job
+        task.cards = cards
         task.owed = owed or status is TaskStatus.PENDING
         task.evicted = evicted and status is TaskStatus.RELEASING
         self.tasks[task.key] = task
@@ -251,6 +267,7 @@ class ClusterState:
             and TaskStatus.BINDING <= spec.status <= TaskStatus.RUNNING
             and spec.job == task.spec.job
             and spec.managed == task.spec.managed
+            and (not spec.cards or spec.cards == task.cards)
             and self.task_priority(spec) == task.priority
             and self.shapes.of(spec, task.shape.rules) is task.shape
         )
@@ -269,6 +286,7 @@ class ClusterState:
         if node.spec == spec:
             return
         node.describe(spec, len(self.capacity))
+        self.domains.put_node(spec.name, spec.labels)
         self.nodes_changed = True
         self._touch_node(node)
 
@@ -276,8 +294,19 @@ class ClusterState:
         node = self.nodes.get(name)
         if node is not None:
             node.describe(None, len(self.capacity))
+            self.domains.drop_node(name)
             self.nodes_changed = True
             self._touch_node(node)
+
+    def _set_hyper_node(self, found: HyperNode) -> None:
+        if self.domains.hyper_nodes.get(found.name) != found:
+            self.domains.put_hyper_node(found)
+            self.nodes_changed = True
+
+    def _drop_hyper_node(self, name: str) -> None:
+        if name in self.domains.hyper_nodes:
+            self.domains.drop_hyper_node(name)
+            self.nodes_changed = True
 
     # --- moves: what the engine itself decides ---------------------------------------------------------
 
@@ -294,6 +323,7 @@ class ClusterState:
         assert task.job is not None and node is not None
         node.release(task)
         task.status, task.node, task.started = TaskStatus.PENDING, None, 0
+        task.cards = task.spec.cards
         task.job.unstart(task)
         if node.spec is None:  # the Node object was removed while the task waited there
             self._touch_node(node)

@@ -21,7 +21,20 @@ CRITICAL_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"}
 class Task:
     """A pod that Pumice manages. ``started`` is the time it was placed, 0 while it is pending."""
 
-    __slots__ = ("evicted", "job", "key", "node", "order", "owed", "priority", "shape", "spec", "started", "status")
+    __slots__ = (
+        "cards",
+        "evicted",
+        "job",
+        "key",
+        "node",
+        "order",
+        "owed",
+        "priority",
+        "shape",
+        "spec",
+        "started",
+        "status",
+    )
 
     def __init__(self, spec: TaskSpec, shape: TaskShape, priority: int) -> None:
         self.spec = spec
@@ -31,6 +44,7 @@ class Task:
         self.order = task_order(spec, priority)
         self.job: Job | None = None
         self.node: ClusterNode | None = None
+        self.cards = spec.cards  # chosen by a plugin where the spec has none
         self.status = TaskStatus.PENDING
         self.started = 0
         self.evicted = False  # whether it is releasing because we evicted it: its job will want it back

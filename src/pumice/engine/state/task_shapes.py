@@ -16,6 +16,9 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 
 from kubebase.label_selector import meets
 from kubebase.resource_vector import PODS
+from pumice.engine.state.card_rule import CardRule
+from pumice.engine.state.role_rule import RoleRule
+from pumice.engine.state.topology_rule import NETWORK_TOPOLOGY, TopologyRule
 from pumice.model.specs import Constraints, Items, PodTerm, Spread, TaskSpec
 
 Identity = tuple[str, frozenset[tuple[str, str]]]
@@ -26,10 +29,27 @@ Rules = tuple[tuple[str, Hashable], ...]
 class TaskShape:
     """A request with its constraints, shared by all equal tasks. Compared by identity."""
 
-    __slots__ = ("__weakref__", "ask", "constraints", "identity", "index", "items", "rules")
+    __slots__ = (
+        "__weakref__",
+        "ask",
+        "constraints",
+        "coupled",
+        "identity",
+        "index",
+        "items",
+        "role",
+        "rules",
+        "topology",
+    )
 
     def __init__(
-        self, index: int, items: Items, constraints: Constraints, identity: Identity | None, rules: Rules = ()
+        self,
+        index: int,
+        items: Items,
+        constraints: Constraints,
+        identity: Identity | None,
+        rules: Rules = (),
+        role: str | None = None,
     ) -> None:
         self.index = index
         self.items = items
@@ -37,11 +57,17 @@ class TaskShape:
         self.constraints = constraints
         self.identity = identity
         self.rules = rules
+        self.role = role  # None: it does not matter
+        rule = self.rule_of(NETWORK_TOPOLOGY) if rules else None
+        self.topology = rule if isinstance(rule, TopologyRule) else None
+        by_cards = any(isinstance(one, CardRule) and one.concerns(items) for _, one in rules)
+        # Whether its feasible nodes depend on the placement of other pods.
+        self.coupled = by_cards or identity is not None or constraints.coupled
 
     @property
-    def coupled(self) -> bool:
-        """Whether its feasible nodes depend on the placement of other pods."""
-        return self.identity is not None or self.constraints.coupled
+    def scored_by_pods(self) -> bool:
+        """Whether the scores of its nodes depend on the placement of other pods."""
+        return self.coupled or self.role is not None
 
     @property
     def best_effort(self) -> bool:
@@ -60,7 +86,7 @@ class ShapeTable:
     """All shapes in use, and the anti-affinity terms that give tasks an identity."""
 
     def __init__(self) -> None:
-        self._shapes: dict[tuple[Items, Constraints, Identity | None, Rules], TaskShape] = {}
+        self._shapes: dict[tuple[Items, Constraints, Identity | None, Rules, str | None], TaskShape] = {}
         self._made = 0
         self._keys: dict[str, None] = {}  # label keys that some selector mentions
         self._repelling: dict[PodTerm, None] = {}
@@ -80,10 +106,11 @@ class ShapeTable:
         who: Identity | None = None
         if (constraints.coupled or self._repelling) and self._needs_identity(spec):
             who = (spec.namespace, frozenset(pair for pair in spec.labels.items() if pair[0] in self._keys))
-        key = (items, constraints, who, rules)
+        role = spec.role if rules and any(isinstance(rule, RoleRule) for _, rule in rules) else None
+        key = (items, constraints, who, rules, role)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = TaskShape(self._made, items, constraints, who, rules)
+            shape = self._shapes[key] = TaskShape(self._made, items, constraints, who, rules, role)
             self._made += 1
         return shape
 

@@ -221,6 +221,14 @@ class Queue(Object, frozen=True):
     status: QueueStatus = QueueStatus()
 
 
+class NetworkTopology(Wire, frozen=True):
+    """How far apart in the network the pods of a job may be."""
+
+    mode: str = ""
+    highest_tier_allowed: Count | None = None
+    highest_tier_name: str = ""
+
+
 class PodGroupSpec(Wire, frozen=True):
     """How many of its pods must start together, and where."""
 
@@ -229,6 +237,7 @@ class PodGroupSpec(Wire, frozen=True):
     min_resources: Quantities = {}
     queue: str = ""
     priority_class_name: str = ""
+    network_topology: NetworkTopology | None = None
 
 
 class PodGroupStatus(Wire, frozen=True):
@@ -245,6 +254,50 @@ class PodGroup(Object, frozen=True):
 
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
+
+
+# ---- HyperNode ---------------------------------------------------------------------------------------------
+
+
+class ExactMatch(Wire, frozen=True):
+    """A member by its name."""
+
+    name: str
+
+
+class RegexMatch(Wire, frozen=True):
+    """Members by a regular expression that their names match."""
+
+    pattern: str
+
+
+class MemberSelector(Wire, frozen=True):
+    """The members of a HyperNode, by one of the three."""
+
+    exact_match: ExactMatch | None = None
+    regex_match: RegexMatch | None = None
+    label_match: LabelSelector | None = None
+
+
+class HyperNodeMember(Wire, frozen=True):
+    """Nodes or HyperNodes that belong to a HyperNode."""
+
+    type: str
+    selector: MemberSelector = MemberSelector()
+
+
+class HyperNodeSpec(Wire, frozen=True):
+    """The tier of a HyperNode, and its members."""
+
+    tier: Positive
+    tier_name: str = ""
+    members: tuple[HyperNodeMember, ...] = ()
+
+
+class HyperNode(Object, frozen=True, kw_only=True):
+    """Nodes that are close to one another in the network."""
+
+    spec: HyperNodeSpec
 
 
 # ---- Pod ---------------------------------------------------------------------------------------------------

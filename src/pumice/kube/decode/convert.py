@@ -14,12 +14,14 @@ from kubebase.field_error import FieldError
 from kubebase.quantity import NANOS, QuantityError, parse
 from kubebase.resource_vector import PODS, Registry, ResourceError
 from pumice.kube.decode import api_types
+from pumice.kube.decode.hyper_nodes import hyper_node, network_topology
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.placement import EFFECTS
 from pumice.kube.decode.pods import task
 from pumice.kube.decode.preemption_annotations import budget, longest_wait, preemptable, preempts, user
 from pumice.kube.decode.queues import queue
 from pumice.kube.decode.struct_decode import check_name, check_printable, microseconds, one_of, read, shown
+from pumice.kube.decode.task_topology import task_topology
 from pumice.model.specs import (
     DEFAULT_QUEUE,
     Described,
@@ -221,7 +223,13 @@ def _job(source: _Source) -> JobSpec:
         user=user(group.metadata),
         longest_wait=longest_wait(group.metadata),
         preemptable=preemptable(group.metadata) is not False,
+        topology=network_topology(spec.network_topology),
+        task_topology=task_topology(group.metadata.annotations),
     )
+
+
+def _hyper_node(source: _Source) -> Described:
+    return hyper_node(source.object)
 
 
 def _task(source: _Source) -> Described:
@@ -230,6 +238,7 @@ def _task(source: _Source) -> Described:
 
 _VOLCANO = "scheduling.volcano.sh/v1beta1"
 _KINDS = {
+    "HyperNode": _Kind("topology.volcano.sh/v1alpha1", api_types.HyperNode, translate=_hyper_node),
     "Namespace": _Kind("v1", api_types.Object),
     "Node": _Kind("v1", api_types.Node, translate=_node),
     "Pod": _Kind("v1", api_types.Pod, namespaced=True, translate=_task),

@@ -17,6 +17,9 @@ TASK_SPEC = "volcano.sh/task-spec"
 PLACED_BY = "pumice.dev/placed-by"
 """The annotation of pods that Pumice bound: only their late bindings are taken back on overcommitted nodes."""
 
+GPU_INDEX = "volcano.sh/gpu-index"
+"""The cards of its node that a pod uses, with commas between."""
+
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 
 
@@ -45,7 +48,14 @@ def task(pod: api_types.Pod, namespace: str, created: int, registry: Registry, s
         preemptable=preemptable(metadata),
         preempts=preempts(spec.preemption_policy, "spec.preemptionPolicy"),
         placed=PLACED_BY in annotations,
+        cards=_cards(annotations.get(GPU_INDEX, "")) if spec.node_name else (),
     )
+
+
+def _cards(text: str) -> tuple[int, ...]:
+    """The numbers of cards; what is no list of numbers names none."""
+    parts = text.split(",")
+    return tuple(map(int, parts)) if all(part.isascii() and part.isdecimal() for part in parts) else ()
 
 
 def _request(pod: api_types.Pod, registry: Registry) -> Vector:

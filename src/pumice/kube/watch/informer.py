@@ -31,6 +31,7 @@ from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.resources import Resource
 from pumice.kube.watch.change_queue import Change, ChangeQueue
 
+ABSENT_SECONDS = 30.0  # until an optional resource that the server does not know is asked for again
 STEADY_SECONDS = 1.0  # a watch that lives so long, or brings anything, was not a failure
 MAX_EMPTY_WATCHES = (
     2  # watches in a row that broke off before they brought anything: what comes next may never pass whole
@@ -89,7 +90,6 @@ class Informer(Generic[T]):
         feed: ChangeQueue,
         choice: ListOptions = ALL_OBJECTS,
         *,
-        optional: bool = False,
         backoff: Backoff | None = None,
         silence: float = SILENCE_SECONDS,
         unreadable: Callable[[ObjectError], None] = lambda error: log.warning(
@@ -105,7 +105,6 @@ class Informer(Generic[T]):
         self._api = api
         self._feed = feed
         self._choice = choice
-        self._optional = optional
         self._backoff = backoff or Backoff()
         self._silence = silence
         self._unreadable = unreadable
@@ -145,9 +144,10 @@ class Informer(Generic[T]):
             except ApiError as error:
                 if error.code not in KEEPS_POSITION:
                     self._position = ""
-                if self._optional and error.not_found:
+                absent = error.not_found and self.resource.optional
+                if absent:
                     self.synced.set()  # there are no such objects as long as the server does not have the resource
-                pause = self._failed(error, least=error.retry_after or 0.0)
+                pause = self._failed(error, least=ABSENT_SECONDS if absent else error.retry_after or 0.0)
             except OutOfOrderError as error:
                 self._position = ""
                 pause = self._failed(error)

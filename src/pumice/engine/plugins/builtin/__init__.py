@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pumice.engine.plugins.builtin.binpack import BinpackPlugin
 from pumice.engine.plugins.builtin.capacity import CapacityPlugin
 from pumice.engine.plugins.builtin.conformance import ConformancePlugin
+from pumice.engine.plugins.builtin.device_share import DeviceSharePlugin
 from pumice.engine.plugins.builtin.drf import DrfPlugin
 from pumice.engine.plugins.builtin.gang import GangPlugin
+from pumice.engine.plugins.builtin.network_topology import NetworkTopologyPlugin
 from pumice.engine.plugins.builtin.nodegroup import NodeGroupPlugin
 from pumice.engine.plugins.builtin.nodeorder import NodeOrderPlugin
 from pumice.engine.plugins.builtin.overcommit import OvercommitPlugin
@@ -16,7 +18,9 @@ from pumice.engine.plugins.builtin.pdb import PdbPlugin
 from pumice.engine.plugins.builtin.predicates import PredicatesPlugin
 from pumice.engine.plugins.builtin.priority import PriorityPlugin
 from pumice.engine.plugins.builtin.proportion import ProportionPlugin
+from pumice.engine.plugins.builtin.resource_strategy_fit import ResourceStrategyFitPlugin
 from pumice.engine.plugins.builtin.sla import SlaPlugin
+from pumice.engine.plugins.builtin.task_topology import TaskTopologyPlugin
 from pumice.engine.plugins.builtin.user_limits import UsersPlugin
 from pumice.engine.plugins.plugin_chain import PluginFactory
 
@@ -26,8 +30,10 @@ BUILT_IN: Mapping[str, PluginFactory] = {
         BinpackPlugin,
         CapacityPlugin,
         ConformancePlugin,
+        DeviceSharePlugin,
         DrfPlugin,
         GangPlugin,
+        NetworkTopologyPlugin,
         NodeGroupPlugin,
         NodeOrderPlugin,
         OvercommitPlugin,
@@ -35,7 +41,9 @@ BUILT_IN: Mapping[str, PluginFactory] = {
         PredicatesPlugin,
         PriorityPlugin,
         ProportionPlugin,
+        ResourceStrategyFitPlugin,
         SlaPlugin,
+        TaskTopologyPlugin,
         UsersPlugin,
     )
 }

@@ -1,4 +1,4 @@
-"""Parse plugin arguments: YAML yields arbitrary values, a plugin needs a flag, a weight or a duration."""
+"""Parse plugin arguments: YAML yields arbitrary values, a plugin needs a flag, a weight, names or a duration."""
 
 from __future__ import annotations
 
@@ -29,6 +29,14 @@ def weight(arguments: Arguments, name: str, default: float) -> float:
         if number >= 0 and isfinite(number):
             return number
     raise PluginError(name, f"{name} is {value!r}; write a number, 0 or more")
+
+
+def names(arguments: Arguments, name: str) -> list[str]:
+    """A list of names with commas between."""
+    value = arguments.get(name, "")
+    if not isinstance(value, str):
+        raise PluginError(name, f"{name} is {value!r}; write names with commas between, such as 'nvidia.com/gpu'")
+    return [part.strip() for part in value.split(",") if part.strip()]
 
 
 def seconds(arguments: Arguments, name: str, default: int, *, never: bool = False) -> int:

@@ -7,8 +7,8 @@ Since the used fraction is 1 less the idle fraction, the score is linear in idle
 
 from __future__ import annotations
 
-from pumice.engine.plugins.builtin.arguments import weight
-from pumice.engine.plugins.plugin import Argument, Arguments, CapacityWeights, Plugin, PluginError
+from pumice.engine.plugins.builtin.arguments import names, weight
+from pumice.engine.plugins.plugin import Argument, Arguments, CapacityWeights, Plugin
 from pumice.engine.state.task_shapes import TaskShape
 
 LISTED = "binpack.resources"
@@ -29,24 +29,17 @@ class BinpackPlugin(Plugin):
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)
         self.weight = weight(arguments, "binpack.weight", 1)
-        self.resources = {name: weight(arguments, f"{LISTED}.{name}", 1) for name in _listed(arguments)}
+        self.resources = {name: weight(arguments, f"{LISTED}.{name}", 1) for name in names(arguments, LISTED)}
         self.resources["cpu"] = weight(arguments, "binpack.cpu", 1)
         self.resources["memory"] = weight(arguments, "binpack.memory", 1)
 
     def room_weights(self, shape: TaskShape) -> CapacityWeights | None:
         """100 for a node that the task fills completely, less for every fraction that stays idle."""
-        names = self.registry.names
-        weights = {j: self.resources.get(names[j], 0.0) for j, _ in shape.ask}
+        known = self.registry.names
+        weights = {j: self.resources.get(known[j], 0.0) for j, _ in shape.ask}
         total = sum(weights.values())
         if not total or not self.weight:
             return None
         full = 100.0 * self.weight
         linear = {j: -full * part / total for j, part in weights.items() if part}
         return CapacityWeights(constant=full, linear=linear)
-
-
-def _listed(arguments: Arguments) -> list[str]:
-    value = arguments.get(LISTED, "")
-    if not isinstance(value, str):
-        raise PluginError(LISTED, f"{LISTED} is {value!r}; write names with commas between, such as 'nvidia.com/gpu'")
-    return [name.strip() for name in value.split(",") if name.strip()]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesim.schema import go_regexp
-from kubesim.schema.go_regexp import Pattern, PatternError, assume_valid, check_syntax, patterns_of
+from kubebase import go_regexp
+from kubebase.go_regexp import Pattern, PatternError, assume_valid, check_syntax, patterns_of
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Regular expressions in schemas, with the syntax and the error messages of Go's ``regexp``.
+"""Regular expressions of API objects, with the syntax and the error messages of Go's ``regexp``.
 
 kube-apiserver compiles the ``pattern`` of a schema with Go's ``regexp``, which implements the syntax of RE2. So does
 the library google-re2, in time linear in the text and with a bound on its memory; Python's ``re`` reads the same text
