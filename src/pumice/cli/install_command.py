@@ -38,6 +38,7 @@ namespace_option = click.option(
 @click.option("--webhook-url", default="", metavar="URL", help="URL of webhooks that run outside the cluster.")
 @click.option("--service-monitor", is_flag=True, help="Create a ServiceMonitor for the Prometheus operator.")
 @click.option("--take-over", is_flag=True, help="Stop an installed Volcano and schedule its pods and jobs.")
+@click.option("--accept-losses", is_flag=True, help="Take over although 'pumice migrate --check' reports losses.")
 @click.option("--force", is_flag=True, help="Overwrite fields that other managers have changed.")
 @click.option(
     "--wait",
@@ -58,6 +59,7 @@ def install(
     webhook_url: str,
     service_monitor: bool,
     take_over: bool,
+    accept_losses: bool,
     force: bool,
     seconds: float | None,
     dry_run: bool,
@@ -66,7 +68,8 @@ def install(
 
     If Volcano is installed, it keeps running: Pumice then places only pods with schedulerName pumice and leaves
     Volcano's jobs, CRDs and webhooks alone. --take-over stops Volcano, takes over its work, and makes default the queue
-    of jobs that name none, as in Volcano, unless a configuration names another one or is given with --config.
+    of jobs that name none, as in Volcano, unless a configuration names another one or is given with --config. It
+    refuses while 'pumice migrate --check' reports something that would be lost.
 
     Fields that you have changed in installed objects are not overwritten: the command lists conflicting fields and
     changes nothing. --force overwrites them.
@@ -89,6 +92,8 @@ def install(
         _print_manifests(choices, kubeconfig, context, take_over=take_over, configured=config is not None)
         return
     with _cluster_client(kubeconfig, context) as client:
+        if take_over and not accept_losses:
+            _refuse_losses(client, configured=config is not None)
         _install(client, choices, take_over=take_over, configured=config is not None, force=force)
         if seconds:
             _wait_available(client, choices, seconds)
@@ -121,6 +126,21 @@ def _install(client: Client, choices: InstallOptions, *, take_over: bool, config
         echo(line)
     for line in delete_obsolete(client, choices, wanted):
         echo(line)
+
+
+def _refuse_losses(client: Client, *, configured: bool) -> None:
+    """Refuse a takeover that would lose something."""
+    from pumice.install.volcano_takeover import find_volcano
+    from pumice.migrate.source_objects import objects_from_cluster
+    from pumice.migrate.volcano_check import check_volcano
+
+    lost = check_volcano(objects_from_cluster(client), configured=configured).lost if find_volcano(client) else []
+    if lost:
+        listed = "\n".join(f"  {finding}" for finding in lost)
+        raise click.ClickException(
+            f"--take-over would lose:\n{listed}\n"
+            "nothing was changed; see 'pumice migrate --check', or use --accept-losses to take over nevertheless"
+        )
 
 
 def _wait_available(client: Client, choices: InstallOptions, seconds: float) -> None:
