@@ -34,6 +34,11 @@ namespace_option = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Scheduler configuration file. [default: the installed one, else the built-in one]",
 )
+@click.option(
+    "--pod-settings",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="YAML file with resources, placement, labels and pull secrets of the pods, as in the values of the chart.",
+)
 @click.option("--no-webhooks", is_flag=True, help="Do not install the admission webhooks: no defaults, no validation.")
 @click.option("--webhook-url", default="", metavar="URL", help="URL of webhooks that run outside the cluster.")
 @click.option("--service-monitor", is_flag=True, help="Create a ServiceMonitor for the Prometheus operator.")
@@ -55,6 +60,7 @@ def install(
     image: str | None,
     replicas: int,
     config: Path | None,
+    pod_settings: Path | None,
     no_webhooks: bool,
     webhook_url: str,
     service_monitor: bool,
@@ -75,11 +81,13 @@ def install(
     changes nothing. --force overwrites them.
     """
     from pumice.install.install_options import InstallOptions
+    from pumice.install.pod_settings import read_pod_settings
 
     _check_webhook_url(webhook_url)
     text = _read_valid_config(config) if config else None
     given: dict[str, Any] = {"image": image} if image else {}
     given |= {"configuration": text} if text is not None else {}
+    given |= {"pods": read_pod_settings(pod_settings.read_text(), str(pod_settings))} if pod_settings else {}
     choices = InstallOptions(
         namespace=namespace,
         replicas=replicas,

@@ -22,11 +22,8 @@ LEADER_ELECT = "--leader-elect"
 PRE_STOP_SECONDS = 5
 """Seconds for which a terminating webhook still answers, until the Service no longer routes requests to it."""
 
-_RESOURCES: dict[str, Object] = {
-    SCHEDULER: {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}},
-    CONTROLLERS: {"requests": {"cpu": "100m", "memory": "192Mi"}, "limits": {"memory": "2Gi"}},
-    WEBHOOKS: {"requests": {"cpu": "100m", "memory": "192Mi"}, "limits": {"memory": "2Gi"}},
-}
+STARTUP_SECONDS = 120
+"""Seconds that a component may take until it answers its probes for the first time, on a slow node."""
 
 
 def arguments(component: str, choices: InstallOptions) -> list[str]:
@@ -57,9 +54,14 @@ def deployment(component: str, choices: InstallOptions) -> Object:
         "spec": {
             "replicas": choices.replicas,
             "selector": {"matchLabels": labels(component)},
-            "template": {"metadata": {"labels": labels(component)}, "spec": _pod(component, choices)},
+            "template": {"metadata": _pod_metadata(component, choices), "spec": _pod(component, choices)},
         },
     }
+
+
+def _pod_metadata(component: str, choices: InstallOptions) -> Object:
+    found: Object = {"labels": {**labels(component), **choices.pods.pod_labels}}
+    return {**found, "annotations": choices.pods.pod_annotations} if choices.pods.pod_annotations else found
 
 
 def _pod(component: str, choices: InstallOptions) -> Object:
@@ -74,7 +76,7 @@ def _pod(component: str, choices: InstallOptions) -> Object:
         volumes.append({"name": "settings", "configMap": {"name": f"{INSTALL_NAME}-scheduler"}})
     return {
         "serviceAccountName": f"{INSTALL_NAME}-{component}",
-        "priorityClassName": "system-cluster-critical",
+        **choices.pods.pod_fields(),
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": NON_ROOT_USER,
@@ -95,7 +97,8 @@ def _container(component: str, choices: InstallOptions) -> Object:
         "name": component,
         "image": choices.image,
         "args": arguments(component, choices),
-        "resources": _RESOURCES[component],
+        "resources": choices.pods.resources[component],
+        "startupProbe": _probe("/healthz", periodSeconds=1, failureThreshold=STARTUP_SECONDS),
         "livenessProbe": _probe("/healthz", periodSeconds=10, failureThreshold=6),
         "readinessProbe": _probe("/readyz", periodSeconds=2, failureThreshold=2),
         "securityContext": {
