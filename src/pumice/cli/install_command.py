@@ -50,7 +50,7 @@ namespace_option = click.option(
     "seconds",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="Wait until all deployments are available, at most this long.",
+    help="Wait until all deployments are available and the scheduler runs with its configuration, at most this long.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the manifests without applying them.")
 def install(
@@ -152,10 +152,17 @@ def _refuse_losses(client: Client, *, configured: bool) -> None:
 
 
 def _wait_available(client: Client, choices: InstallOptions, seconds: float) -> None:
-    from pumice.install.apply import await_available
-    from pumice.install.manifests import all_manifests
+    import time
 
+    from pumice.install.apply import await_available, await_configuration
+    from pumice.install.manifests import all_manifests
+    from pumice.install.workloads import SETTINGS_FILE, config_map
+
+    deadline = time.monotonic() + seconds
     for line in await_available(client, all_manifests(choices), seconds):
+        echo(line)
+    left = max(1.0, deadline - time.monotonic())
+    for line in await_configuration(client, config_map(choices), SETTINGS_FILE, left):
         echo(line)
 
 

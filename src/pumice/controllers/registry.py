@@ -8,6 +8,7 @@ from functools import partial
 from pumice.controllers.default_queues import DefaultQueues
 from pumice.controllers.jobs import JobController
 from pumice.controllers.manager import Controller, SharedInformers
+from pumice.controllers.podgroup_conditions import PodGroupConditions
 from pumice.controllers.podgroups import PodGroupController
 from pumice.controllers.queues import QueueController
 from pumice.controllers.routing_events import RoutingEvents
@@ -20,7 +21,8 @@ Maker = Callable[[Api, SharedInformers], Controller]
 def all_controllers(schedulers: Collection[str] = SCHEDULERS, *, jobs: bool = True) -> tuple[Maker, ...]:
     """All controllers, for pods of these schedulers; without ``jobs`` another controller handles Volcano Jobs."""
     groups = partial(PodGroupController, schedulers=schedulers)
-    return (DefaultQueues, groups, *((JobController,) if jobs else ()), QueueController, RoutingEvents)
+    conditions = partial(PodGroupConditions, schedulers=schedulers)
+    return (DefaultQueues, groups, conditions, *((JobController,) if jobs else ()), QueueController, RoutingEvents)
 
 
 ALL_CONTROLLERS = all_controllers()

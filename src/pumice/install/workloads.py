@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.install.install_options import INSTALL_NAME, VOLCANO_ACCOUNTS, InstallOptions, labels
-from pumice.install.rbac import CERTIFICATE_SECRET, CONTROLLERS, SCHEDULER, WEBHOOKS, components
+from pumice.install.rbac import CERTIFICATE_SECRET, CONFIG_MAP, CONTROLLERS, SCHEDULER, WEBHOOKS, components
 from pumice.install.webhook_configurations import WEBHOOK_SERVICE
 
 Object = dict[str, Any]
@@ -31,7 +31,8 @@ def arguments(component: str, choices: InstallOptions) -> list[str]:
     names = [part for name in choices.schedulers for part in ("--scheduler-name", name)]
     common = [component, f"--metrics-address=:{METRICS}", *names]
     if component == SCHEDULER:
-        return [*common, LEADER_ELECT, f"--config={SETTINGS}/{SETTINGS_FILE}"]
+        settings = [f"--config={SETTINGS}/{SETTINGS_FILE}", f"--config-map={CONFIG_MAP}"]
+        return [*common, LEADER_ELECT, *settings]
     if component == CONTROLLERS:
         return [*common, LEADER_ELECT, *(["--no-jobs"] if choices.beside_volcano else [])]
     others = [f"--acts-for-others={VOLCANO_ACCOUNTS}"] if choices.beside_volcano else []
@@ -40,7 +41,7 @@ def arguments(component: str, choices: InstallOptions) -> list[str]:
 
 def config_map(choices: InstallOptions) -> Object:
     """The scheduler's configuration. It is the administrator's from then on."""
-    about = {"name": f"{INSTALL_NAME}-scheduler", "namespace": choices.namespace, "labels": labels(SCHEDULER)}
+    about = {"name": CONFIG_MAP, "namespace": choices.namespace, "labels": labels(SCHEDULER)}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {SETTINGS_FILE: choices.configuration}}
 
 
@@ -73,7 +74,7 @@ def _pod(component: str, choices: InstallOptions) -> Object:
     }
     volumes: list[Object] = [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}]
     if component == SCHEDULER:
-        volumes.append({"name": "settings", "configMap": {"name": f"{INSTALL_NAME}-scheduler"}})
+        volumes.append({"name": "settings", "configMap": {"name": CONFIG_MAP}})
     return {
         "serviceAccountName": f"{INSTALL_NAME}-{component}",
         **choices.pods.pod_fields(),
