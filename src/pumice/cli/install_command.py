@@ -81,6 +81,7 @@ def install(
     changes nothing. --force overwrites them.
     """
     from pumice.install.install_options import InstallOptions
+    from pumice.install.installed_namespace import check_rbac
     from pumice.install.pod_settings import read_pod_settings
 
     _check_webhook_url(webhook_url)
@@ -100,6 +101,7 @@ def install(
         _print_manifests(choices, kubeconfig, context, take_over=take_over, configured=config is not None)
         return
     with _cluster_client(kubeconfig, context) as client:
+        check_rbac(client)
         if take_over and not accept_losses:
             _refuse_losses(client, configured=config is not None)
         _install(client, choices, take_over=take_over, configured=config is not None, force=force)
@@ -237,6 +239,7 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
     from pumice.install.uninstall import remove_all
 
     with _cluster_client(kubeconfig, context) as client:
+        installed_namespace.check_rbac(client)
         installed_namespace.check_namespace(client, namespace)
         for line in remove_all(client, InstallOptions(namespace=namespace)):
             echo(line)
@@ -247,7 +250,7 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
 def _cluster_client(kubeconfig: Path | None, context: str) -> Iterator[Client]:
     """A client of the cluster; API errors end the command with a message."""
     from pumice.install.apply import FieldConflictError, NotReadyError
-    from pumice.install.installed_namespace import OtherNamespaceError
+    from pumice.install.installed_namespace import NoRbacError, OtherNamespaceError
     from pumice.kube.client.api_errors import ApiError, UnreachableError
     from pumice.kube.client.sync_client import Client
 
@@ -257,7 +260,7 @@ def _cluster_client(kubeconfig: Path | None, context: str) -> Iterator[Client]:
     except FieldConflictError as error:
         said = "nothing was changed; use the same values, or --force to overwrite these fields"
         raise click.ClickException(f"{error}\n{said}") from None
-    except (ApiError, UnreachableError, NotReadyError, OtherNamespaceError) as error:
+    except (ApiError, UnreachableError, NoRbacError, NotReadyError, OtherNamespaceError) as error:
         raise click.ClickException(str(error)) from None
     finally:
         client.close()
