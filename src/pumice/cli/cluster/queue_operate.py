@@ -106,7 +106,8 @@ def _is_overruled(queue: Document, states: tuple[str, ...]) -> bool:
     return any(
         condition.get("type") == OWN
         and condition.get("reason") in states
-        and condition.get("message") not in (None, "", COMMANDED)
+        and condition.get("message")
+        and not str(condition["message"]).startswith(COMMANDED)
         for condition in (queue.get("status") or {}).get("conditions") or ()
     )
 

@@ -26,7 +26,7 @@ from pumice.model.specs import DEFAULT_QUEUE, ROOT, Queue, QueueState
 
 OWN: Final = "OwnState"
 COMMANDED: Final = "a Command changed the state"
-"""The message of the condition from a command until the state has followed it."""
+"""How the message of the condition begins from a command until the state has followed it."""
 WEIGHTS: Final = "WeightsAgree"
 PLACED: Final = "Placed"
 OURS: Final = (WEIGHTS, PLACED, OWN)
