@@ -120,6 +120,30 @@ def test_the_default_configuration_loses_nothing():
     assert checked(config=DEFAULT_CONFIG).lost == []
 
 
+def test_the_configuration_of_volcanos_installer_loses_nothing():
+    report = checked(
+        config="""
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+"""
+    )
+    assert report.lost == []
+    assert "plugin proportion: differs" in "\n".join(map(str, report.of(Severity.DIFFERS)))
+
+
 def test_errors_of_the_loader_are_reported_with_their_line():
     (finding,) = checked(config='actions: "allocate"\ntiers:\n- plugins:\n  - name: gnag\n').lost
     assert "conf:4" in finding.message and 'did you mean "gang"' in finding.message
