@@ -97,6 +97,14 @@ def test_a_cohort_without_object_bounds_what_its_queues_may_borrow():
     }
 
 
+def test_a_cohort_keeps_at_least_what_the_queues_below_it_keep():
+    # The cohort would keep 12 - 10 = 2 cpu, but its queue never lends its 12.
+    cohort = kueue("Cohort", "team", parentName="all", resourceGroups=quotas({"nominalQuota": 0, "lendingLimit": 10}))
+    found = converted(cohort, cluster_queue("a", {"nominalQuota": 12, "lendingLimit": 0}, cohortName="team"))
+    assert specs(found)["team"]["guarantee"] == specs(found)["a"]["guarantee"] == {"resource": {"cpu": "12"}}
+    assert lost(found) == []
+
+
 def test_borrowing_beyond_the_cohort_is_cut_to_the_cohort():
     found = specs(
         converted(
