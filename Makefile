@@ -16,7 +16,8 @@ CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
 SUITABLE   := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-kube test-node test-clients test-operators test-long lint format bench bench-peers lock clean
+.PHONY: help demo test test-quick test-kube test-node test-clients test-operators test-long lint format package bench \
+	bench-peers lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -70,6 +71,9 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, the import contracts, undeclared depe
 format: $(VENV)/.dev ## rewrite the sources as `make lint` wants them
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+package: $(VENV)/.dev ## sdist and wheel in dist/, complete and tried in an empty environment
+	$(BIN)/python -m tools.package_check dist
 
 bench: $(VENV)/.dev ## the benchmarks
 	$(BIN)/python -m benchmarks.run

@@ -11,6 +11,7 @@ rejects invalid values, because to Helm the text "false" is true and a misspelt 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from pumice import __version__
 from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
 from pumice.install.install_options import INSTALL_NAME, InstallOptions
 from pumice.install.manifests import all_manifests, definitions
+from pumice.install.pod_settings import DEFAULT_RESOURCES, OWN_LABELS, PodSettings
 
 Object = dict[str, Any]
 Key = tuple[str, str]
@@ -29,8 +31,26 @@ Key = tuple[str, str]
 DEPLOY = Path(__file__).parent.parent / "deploy"
 WRITTEN = "# Written by tools/deploy_files.py from the code. Change that instead.\n"
 
-OPEN = InstallOptions(namespace="NAMESPACE-HERE", image="IMAGE-HERE", replicas=987654321, configuration="SETTINGS-HERE")
+OPEN_PODS = PodSettings(
+    {component: f"RESOURCES-OF-{component}" for component in DEFAULT_RESOURCES},
+    image_pull_secrets="VALUE-HERE",
+    node_selector="VALUE-HERE",
+    tolerations="VALUE-HERE",
+    affinity="VALUE-HERE",
+    pod_annotations="VALUE-HERE",
+    pod_labels={"LABELS-HERE": "VALUE-HERE"},
+    priority_class_name="VALUE-HERE",
+)
+OPEN = InstallOptions(
+    namespace="NAMESPACE-HERE",
+    image="IMAGE-HERE",
+    replicas=987654321,
+    configuration="SETTINGS-HERE",
+    pods=OPEN_PODS,
+)
 """Placeholder values, found again in the written manifests."""
+VALUE_NAMES = {"annotations": "podAnnotations"}
+"""The value of the chart with the contents of a field, where it is called otherwise."""
 TEMPLATES = {
     "NAMESPACE-HERE": "{{ .Release.Namespace | quote }}",
     "IMAGE-HERE": '"{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"',
@@ -63,6 +83,7 @@ kubeVersion: ">=1.30.0-0"
 """
 
 _TRUTH = {"type": "boolean"}
+_TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 VALUES = {
     "type": "object",
     "additionalProperties": False,
@@ -78,6 +99,26 @@ VALUES = {
         "besideVolcano": _TRUTH,
         "serviceMonitor": _TRUTH,
         "schedulerConfig": {"type": "string"},
+        "resources": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {component: {"type": "object"} for component in DEFAULT_RESOURCES},
+        },
+        "imagePullSecrets": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["name"],
+                "properties": {"name": {"type": "string"}},
+            },
+        },
+        "nodeSelector": _TEXTS,
+        "tolerations": {"type": "array", "items": {"type": "object"}},
+        "affinity": {"type": "object"},
+        "podAnnotations": _TEXTS,
+        "podLabels": {**_TEXTS, "propertyNames": {"not": {"enum": list(OWN_LABELS)}}},
+        "priorityClassName": {"type": "string"},
     },
 }
 
@@ -137,6 +178,7 @@ def _own(choices: InstallOptions) -> list[Object]:
 
 def _values() -> str:
     settings = written([{"schedulerConfig": DEFAULT_CONFIG}])
+    resources = written([{"resources": DEFAULT_RESOURCES}])
     return f"""\
 {WRITTEN}
 image:
@@ -146,6 +188,15 @@ replicas: {InstallOptions().replicas}  # of each component
 webhooks: true  # without them nothing is filled in and nothing refused
 besideVolcano: false  # leave Volcano's jobs, definitions and webhooks alone; install with --skip-crds then
 serviceMonitor: false  # tell the Prometheus operator of the metrics
+# Of the container of each component; a value replaces one of these.
+{resources}# Of the pods of all components.
+imagePullSecrets: []  # for example [{{name: registry}}]
+nodeSelector: {{}}
+tolerations: []
+affinity: {{}}
+podAnnotations: {{}}
+podLabels: {{}}
+priorityClassName: {PodSettings().priority_class_name}  # "": none
 # The scheduler's configuration.
 {settings}"""
 
@@ -183,7 +234,25 @@ def _template(alone: Object, beside: Object | None) -> str:
         text = f"{{{{- if .Values.besideVolcano }}}}\n{other}{{{{- else }}}}\n{text}{{{{- end }}}}\n"
     for value, template in TEMPLATES.items():
         text = text.replace(value, template)
-    return text
+    return _open_pod_fields(text)
+
+
+def _open_pod_fields(text: str) -> str:
+    """The optional fields of pods, each written only if its value is set."""
+
+    def field(match: re.Match[str]) -> str:
+        indent, name = match["indent"], match["name"]
+        value = f".Values.{VALUE_NAMES.get(name, name)}"
+        return f"{indent}{{{{- with {value} }}}}\n{indent}{name}: {{{{ toJson . }}}}\n{indent}{{{{- end }}}}\n"
+
+    def own_labels(match: re.Match[str]) -> str:
+        indent = match["indent"]
+        lines = f"{{{{- toYaml . | nindent {len(indent)} }}}}"
+        return f"{indent}{{{{- with .Values.podLabels }}}}\n{indent}{lines}\n{indent}{{{{- end }}}}\n"
+
+    text = re.sub(r"(?m)^(?P<indent> *)LABELS-HERE: VALUE-HERE\n", own_labels, text)
+    text = re.sub(r"(?m)^(?P<indent> *)(?P<name>\w+): VALUE-HERE\n", field, text)
+    return re.sub(r"RESOURCES-OF-(\w+)", r"{{ toJson .Values.resources.\1 }}", text)
 
 
 def _if(condition: str, text: str) -> str:

@@ -8,11 +8,15 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
+from pumice.cli.replay_command import parse_time, time_text
+from pumice.decision_log.replay import first_time
 from pumice.decision_log.writer import log_files
+from tests.cli.cluster.calls import Caller
 from tests.cli.command import pumice_command
 from tests.support.api_servers import pumice_up
 from tests.support.lives import recorded_life
@@ -67,6 +71,44 @@ def test_a_cycle_can_be_looked_at(folder: Path) -> None:
     assert "  decided:" in done.stdout and "  entitled:" in done.stdout
     shown = json.loads(pumice_command("replay", path, "--until", 1, "--print", "-o", "json").stdout)["cycle"]
     assert shown["cycle"] == 1 and shown["events"] and shown["decisions"]
+
+
+def test_time_selects_the_file_and_the_last_cycle(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = Caller(folder, monkeypatch)
+    files = log_files(folder)
+    begins = first_time(files[1])
+    assert begins is not None
+    seconds = begins / 1e6
+    shown = json.loads(call(f"pumice replay {folder} --at {seconds} --print -o json").out)
+    assert [Path(one["file"]).name for one in shown["files"]] == [files[1].name]
+    assert (shown["cycle"]["now"], shown["files"][0]["cycles"]) == (begins, 1)
+    early = call(f"pumice replay {folder} --at 0")
+    assert early.status == 2 and "no decision log that begins before 0 found" in early.err
+    wrong = call(f"pumice replay {folder} --at teatime")
+    assert wrong.status == 2 and "'teatime' is not a time; write for example 03:00" in wrong.err
+
+
+def test_times_are_read_in_local_time() -> None:
+    now = datetime(2026, 11, 16, 9, 30, tzinfo=timezone(timedelta(hours=2)))
+    three = datetime(2026, 11, 16, 1, tzinfo=UTC)
+    for text in ("03:00", "2026-11-16 03:00", "2026-11-16T01:00:00Z", str(three.timestamp())):
+        assert parse_time(text, now) == three.timestamp() * 1_000_000
+    assert time_text(1_500_000) == "1.500000 s"
+    assert datetime.fromisoformat(time_text(parse_time("03:00", now))) == three
+
+
+def test_a_job_is_followed_through_the_cycles(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = Caller(folder, monkeypatch)
+    path = next(path for path in log_files(folder) if '"does":"bind"' in path.read_text())
+    cycle = next(json.loads(line) for line in path.read_text().splitlines() if '"does":"bind"' in line)
+    bind = next(decision for decision in cycle["decisions"] if decision["does"] == "bind")
+    found = json.loads(call(f"pumice replay {path} --job {bind['job']} -o json").out)["job"]
+    assert {"cycle": cycle["cycle"], "now": cycle["now"], **bind} in found
+    name = bind["job"].partition("/")[2]
+    assert all(name in json.dumps(record) for record in found)
+    text = call(f"pumice replay {path} --job {name}").out
+    assert f"  cycle {cycle['cycle']}  " in text and '"does": "bind"' in text
+    assert "no event or decision about job x/none" in call(f"pumice replay {path} --job x/none").out
 
 
 def test_invalid_log_is_a_usage_error(folder: Path, tmp_path: Path) -> None:

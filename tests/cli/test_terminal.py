@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pumice.cli.terminal import can_encode, echo_values, use_color
+from pumice.cli.terminal import called_as, can_encode, echo_values, use_color
 
 
 @pytest.mark.parametrize(("encoding", "shows"), [("utf-8", True), ("ascii", False), ("latin-1", False)])
@@ -20,6 +20,17 @@ def test_no_color_turns_color_off(monkeypatch, said, colour):
     if said is not None:
         monkeypatch.setenv("NO_COLOR", said)
     assert use_color() is colour
+
+
+def test_a_program_off_the_path_is_named_by_its_path(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [".venv/bin/pumice", "demo"])
+    assert called_as("pumice") == ".venv/bin/pumice"
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/python", "demo"])
+    assert called_as("pumice") == "pumice"
+    (tmp_path / "pumice").touch(mode=0o755)
+    monkeypatch.setattr(sys, "argv", [".venv/bin/pumice", "demo"])
+    assert called_as("pumice") == "pumice"
 
 
 def test_values_are_sorted_and_keep_their_letters(capsys):

@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 
 from kubesim.server import RunningCluster
-from pumice.controllers.default_queues import DefaultQueues
+from pumice.controllers.default_queues import DefaultQueues, missing_queues
 from pumice.controllers.manager import ControllerManager
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
 from tests.support.live_cluster import QUEUES, eventually, live
+
+
+def test_controllers_are_not_ready_before_both_queues_exist():
+    assert missing_queues({}) == "waiting for queue root, default to be created"
+    assert missing_queues({"root": 1}) == "waiting for queue default to be created"
+    assert missing_queues({"root": 1, "default": 1, "other": 1}) == ""
 
 
 def test_default_queues_are_recreated_when_missing(tmp_path):

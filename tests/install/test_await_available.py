@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pumice.install.apply import NotReadyError, await_available
+from pumice.install.apply import NotReadyError, await_available, await_configuration
 
 WANTED: dict[str, Any] = {
     "apiVersion": "apps/v1",
@@ -15,6 +15,34 @@ WANTED: dict[str, Any] = {
     "metadata": {"name": "web", "namespace": "home"},
     "spec": {"replicas": 2},
 }
+
+
+class Configured:
+    """Shows one configuration in force after another, the last for ever."""
+
+    def __init__(self, *in_force: str) -> None:
+        self._in_force = list(in_force)
+
+    def get(self, path: str) -> dict[str, Any]:
+        if path.endswith("/configmaps/pumice-scheduler"):
+            return {"data": {"scheduler.yaml": "new"}}
+        assert path.endswith("/queues/root")
+        now = self._in_force.pop(0) if len(self._in_force) > 1 else self._in_force[0]
+        return {"status": {"scheduler": {"configuration": now}}}
+
+
+CONFIG_MAP = {"kind": "ConfigMap", "metadata": {"name": "pumice-scheduler", "namespace": "home"}}
+
+
+def test_the_configuration_is_awaited_until_the_scheduler_reports_it() -> None:
+    cluster = Configured("old", "old", "new")
+    said = list(await_configuration(cluster, CONFIG_MAP, "scheduler.yaml", 60, lambda _: None))  # type: ignore[arg-type]  # as much as it asks
+    assert said == ["configmap/pumice-scheduler in force"]
+
+
+def test_a_configuration_that_stays_old_is_an_error() -> None:
+    with pytest.raises(NotReadyError, match="configmap/pumice-scheduler: not in force after 0 s"):
+        list(await_configuration(Configured("old"), CONFIG_MAP, "scheduler.yaml", 0, lambda _: None))  # type: ignore[arg-type]  # as much as it asks
 
 
 class Cluster:

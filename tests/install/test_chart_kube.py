@@ -15,7 +15,9 @@ from pumice.admission.request import QUEUE_FINALIZER
 from pumice.install.install_options import InstallOptions
 from pumice.install.installed_kinds import path_of
 from pumice.install.manifests import all_manifests
+from pumice.install.pod_settings import read_pod_settings
 from tests.cli.command import pumice_command
+from tests.install.test_pod_settings import SETTINGS
 from tests.support.helm import Helm
 from tests.support.installed import Real, pumice, real_server
 from tools.deploy_files import DEPLOY
@@ -107,6 +109,14 @@ def test_chart_renders_the_manifests_of_a_dry_run(offline):
     }
 
 
+def test_chart_values_and_pod_settings_give_the_same(offline, tmp_path):
+    """One file for both: the values of the chart have the names of the settings."""
+    (tmp_path / "pods.yaml").write_text(SETTINGS)
+    rendered = by_key(yaml.safe_load_all(offline(*TEMPLATE, "--values", str(tmp_path / "pods.yaml"))))
+    choices = InstallOptions(pods=read_pod_settings(SETTINGS, ""))
+    assert rendered == wanted(choices, "CustomResourceDefinition")
+
+
 def test_chart_renders_scheduler_configuration_of_any_form(offline, tmp_path):
     settings = 'actions: "allocate"  # {{ not a template }}\ntiers:\n- plugins: [{name: gang}]\n'
     (tmp_path / "scheduler.yaml").write_text(settings)
@@ -123,6 +133,9 @@ def test_chart_renders_scheduler_configuration_of_any_form(offline, tmp_path):
         (["--set-string", "besideVolcano=false"], "/besideVolcano"),
         (["--set", "replicas=0"], "/replicas"),
         (["--set", "image.tag=20261115"], "/image/tag"),
+        (["--set", "resources.webhook.limits=1"], "/resources"),
+        (["--set", r"podLabels.app\.kubernetes\.io/name=x"], "app.kubernetes.io/name"),
+        (["--set", "tolerations=x"], "/tolerations"),
         (["--set-json", 'schedulerConfig={"actions":"allocate"}'], "/schedulerConfig"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",

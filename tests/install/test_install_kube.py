@@ -24,6 +24,19 @@ KINDS = (
 )
 KUSTOMIZE = Path(__file__).parents[2] / "deploy" / "kustomize"
 Object = dict[str, Any]
+SCHEMA = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+UNSUPPORTED_DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "numatopologies.nodeinfo.volcano.sh"},
+    "spec": {
+        "group": "nodeinfo.volcano.sh",
+        "scope": "Cluster",
+        "names": {"plural": "numatopologies", "singular": "numatopology", "kind": "Numatopology"},
+        "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": SCHEMA}],
+    },
+}
+UNSUPPORTED = {"apiVersion": "nodeinfo.volcano.sh/v1alpha1", "kind": "Numatopology", "metadata": {"name": "node-1"}}
 
 
 @pytest.fixture
@@ -108,7 +121,15 @@ def test_beside_volcano_and_in_its_place(real):
     assert kubectl.object("deployment", "volcano-scheduler")["spec"]["replicas"] == 2
     podgroups_are_nobody_elses(kubectl)
 
-    status, said, notes = pumice(real.admin, "install", "--take-over")
+    kubectl("create", "-f", "-", given=UNSUPPORTED_DEFINITION)
+    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    kubectl("create", "-f", "-", given=UNSUPPORTED)
+    status, _, notes = pumice(real.admin, "install", "--take-over")
+    assert status == 1, notes
+    assert "--take-over would lose:\n  Numatopology node-1: no controller of Pumice handles" in notes
+    assert kubectl.object("deployment", "volcano-scheduler")["spec"]["replicas"] == 2
+
+    status, said, notes = pumice(real.admin, "install", "--take-over", "--accept-losses")
     assert status == 0 and "jobs that name no queue go to queue default, as in Volcano" in notes
     assert kubectl.object("configmap", "pumice-scheduler", "-n", HOME)["data"]["scheduler.yaml"] == (
         f"{DEFAULT_CONFIG}defaultQueue: default\n"

@@ -307,5 +307,8 @@ class Day:
 def at_work(real: Real, port: int) -> Iterator[dict[str, Component]]:
     """All components, with a scheduler that does not hesitate."""
     (real.folder / "scheduler.yaml").write_text(QUICK)
-    with everything(real, port, scheduler=["--config", str(real.folder / "scheduler.yaml")]) as components:
+    patch = json.dumps({"data": {"scheduler.yaml": QUICK}})
+    real.kubectl(HOME)("patch", "configmap", "pumice-scheduler", "--type=merge", "-p", patch)
+    settings = ["--config", str(real.folder / "scheduler.yaml"), "--config-map", "pumice-scheduler"]
+    with everything(real, port, scheduler=settings) as components:
         yield components

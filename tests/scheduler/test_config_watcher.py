@@ -14,8 +14,13 @@ from kubesim.server import RunningCluster
 from pumice.decision_log.replay import replay
 from pumice.decision_log.writer import DecisionLog, log_files
 from pumice.engine.config.scheduler_config import DEFAULT_CONFIG, ConfigError
+from pumice.kube.client.api import Api
+from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sync_client import Client
+from pumice.kube.client.transport import Session
 from pumice.observability.metrics.scheduler_metrics import SchedulerMetrics
 from pumice.scheduler import config_watcher
+from pumice.scheduler.config_map_watch import ConfigMapWatch
 from pumice.scheduler.config_watcher import ConfigWatcher
 from tests.support.live_cluster import eventually, live, phase, placed, scheduling, submit
 
@@ -72,6 +77,42 @@ def test_a_mounted_configmap_is_swapped_behind_a_link(tmp_path: Path) -> None:
     (tmp_path / "..data_tmp").replace(tmp_path / "..data")
     changed = file.read_if_changed()
     assert changed is not None and changed.actions == ("enqueue",)
+
+
+def test_a_watched_config_map_takes_the_place_of_its_mounted_file(tmp_path: Path) -> None:
+    """The file is never read again: it is checked every 1000 s only."""
+    path = tmp_path / "config.yaml"
+    file, said = file_with(path, NOTHING_STARTS)
+    place = "/api/v1/namespaces/default/configmaps"
+
+    async def check(running: RunningCluster) -> None:
+        config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
+        client = Client(Access(running.server))
+        await asyncio.to_thread(client.create, place, {**config_map, "data": {"config.yaml": NOTHING_STARTS}})
+        async with Session(Access(running.server)) as session:
+            file.follow(ConfigMapWatch(Api(session), "default", "settings", "config.yaml"))
+            async with scheduling(running.server, file.first(), config_file=file) as scheduler:
+                for text in (DEFAULT_CONFIG, "actions: nonsense\n", NOTHING_STARTS):
+                    await asyncio.to_thread(client.merge, f"{place}/settings", {"data": {"config.yaml": text}})
+                    if text == "actions: nonsense\n":
+                        await eventually(lambda: bool(said))
+                        assert scheduler.config.text == DEFAULT_CONFIG
+                    else:
+                        await eventually(lambda text=text: scheduler.config.text == text)
+
+    with mock.patch.object(config_watcher, "EVERY", 1000):
+        live(tmp_path, check)
+    assert len(said) == 1 and 'unknown action "nonsense"' in said[0]
+
+
+def test_a_config_map_that_is_not_there_leaves_the_file(tmp_path: Path) -> None:
+    file, _ = file_with(tmp_path / "config.yaml", NOTHING_STARTS)
+    missing = mock.Mock(text=None)
+    file.follow(missing)
+    assert file.first().text == NOTHING_STARTS
+    missing.text = DEFAULT_CONFIG
+    changed = file.read_if_changed()
+    assert changed is not None and changed.text == DEFAULT_CONFIG
 
 
 def test_a_bad_file_at_the_start_is_an_error(tmp_path: Path) -> None:

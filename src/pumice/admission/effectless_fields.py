@@ -26,18 +26,18 @@ def effectless_fields(resource: str, new: Object, old: Object | None = None) -> 
 
 def _found(resource: str, document: Object) -> Iterator[tuple[str, tuple[object, str]]]:
     for path, feature in _FIELDS.get(resource, ()):
-        for where, value in _values(document, path, ""):
+        for where, value in values_at(document, path, ""):
             if _asks(value, feature):
                 yield where, (value, feature.note)
     if resource in FIELDS:
-        for _, annotations in _values(document, ("metadata", "annotations"), ""):
+        for _, annotations in values_at(document, ("metadata", "annotations"), ""):
             for name, value in annotations.items() if isinstance(annotations, Mapping) else ():
                 annotation = _ANNOTATIONS.get(name)
                 if annotation is not None and _asks(value, annotation):
                     yield f"metadata.annotations[{name}]", (value, annotation.note)
 
 
-def _values(value: Any, path: tuple[str, ...], where: str) -> Iterator[tuple[str, object]]:
+def values_at(value: Any, path: tuple[str, ...], where: str) -> Iterator[tuple[str, object]]:
     """The values at a path, each with the indices of the lists it stands in."""
     if not path:
         yield where, value
@@ -47,10 +47,10 @@ def _values(value: Any, path: tuple[str, ...], where: str) -> Iterator[tuple[str
         found = value.get(name)
         if name == path[0]:
             if found is not None:
-                yield from _values(found, path[1:], there)
+                yield from values_at(found, path[1:], there)
         elif isinstance(found, list):
             for i, element in enumerate(found):
-                yield from _values(element, path[1:], f"{there}[{i}]")
+                yield from values_at(element, path[1:], f"{there}[{i}]")
 
 
 def _asks(value: object, feature: Feature) -> bool:

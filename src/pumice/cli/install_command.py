@@ -34,17 +34,23 @@ namespace_option = click.option(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Scheduler configuration file. [default: the installed one, else the built-in one]",
 )
+@click.option(
+    "--pod-settings",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="YAML file with resources, placement, labels and pull secrets of the pods, as in the values of the chart.",
+)
 @click.option("--no-webhooks", is_flag=True, help="Do not install the admission webhooks: no defaults, no validation.")
 @click.option("--webhook-url", default="", metavar="URL", help="URL of webhooks that run outside the cluster.")
 @click.option("--service-monitor", is_flag=True, help="Create a ServiceMonitor for the Prometheus operator.")
 @click.option("--take-over", is_flag=True, help="Stop an installed Volcano and schedule its pods and jobs.")
+@click.option("--accept-losses", is_flag=True, help="Take over although 'pumice migrate --check' reports losses.")
 @click.option("--force", is_flag=True, help="Overwrite fields that other managers have changed.")
 @click.option(
     "--wait",
     "seconds",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="Wait until all deployments are available, at most this long.",
+    help="Wait until all deployments are available and the scheduler runs with its configuration, at most this long.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the manifests without applying them.")
 def install(
@@ -54,10 +60,12 @@ def install(
     image: str | None,
     replicas: int,
     config: Path | None,
+    pod_settings: Path | None,
     no_webhooks: bool,
     webhook_url: str,
     service_monitor: bool,
     take_over: bool,
+    accept_losses: bool,
     force: bool,
     seconds: float | None,
     dry_run: bool,
@@ -66,17 +74,21 @@ def install(
 
     If Volcano is installed, it keeps running: Pumice then places only pods with schedulerName pumice and leaves
     Volcano's jobs, CRDs and webhooks alone. --take-over stops Volcano, takes over its work, and makes default the queue
-    of jobs that name none, as in Volcano, unless a configuration names another one or is given with --config.
+    of jobs that name none, as in Volcano, unless a configuration names another one or is given with --config. It
+    refuses while 'pumice migrate --check' reports something that would be lost.
 
     Fields that you have changed in installed objects are not overwritten: the command lists conflicting fields and
     changes nothing. --force overwrites them.
     """
     from pumice.install.install_options import InstallOptions
+    from pumice.install.installed_namespace import check_rbac
+    from pumice.install.pod_settings import read_pod_settings
 
     _check_webhook_url(webhook_url)
     text = _read_valid_config(config) if config else None
     given: dict[str, Any] = {"image": image} if image else {}
     given |= {"configuration": text} if text is not None else {}
+    given |= {"pods": read_pod_settings(pod_settings.read_text(), str(pod_settings))} if pod_settings else {}
     choices = InstallOptions(
         namespace=namespace,
         replicas=replicas,
@@ -89,6 +101,9 @@ def install(
         _print_manifests(choices, kubeconfig, context, take_over=take_over, configured=config is not None)
         return
     with _cluster_client(kubeconfig, context) as client:
+        check_rbac(client)
+        if take_over and not accept_losses:
+            _refuse_losses(client, configured=config is not None)
         _install(client, choices, take_over=take_over, configured=config is not None, force=force)
         if seconds:
             _wait_available(client, choices, seconds)
@@ -123,11 +138,33 @@ def _install(client: Client, choices: InstallOptions, *, take_over: bool, config
         echo(line)
 
 
-def _wait_available(client: Client, choices: InstallOptions, seconds: float) -> None:
-    from pumice.install.apply import await_available
-    from pumice.install.manifests import all_manifests
+def _refuse_losses(client: Client, *, configured: bool) -> None:
+    """Refuse a takeover that would lose something."""
+    from pumice.install.volcano_takeover import find_volcano
+    from pumice.migrate.source_objects import objects_from_cluster
+    from pumice.migrate.volcano_check import check_volcano
 
+    lost = check_volcano(objects_from_cluster(client), configured=configured).lost if find_volcano(client) else []
+    if lost:
+        listed = "\n".join(f"  {finding}" for finding in lost)
+        raise click.ClickException(
+            f"--take-over would lose:\n{listed}\n"
+            "nothing was changed; see 'pumice migrate --check', or use --accept-losses to take over nevertheless"
+        )
+
+
+def _wait_available(client: Client, choices: InstallOptions, seconds: float) -> None:
+    import time
+
+    from pumice.install.apply import await_available, await_configuration
+    from pumice.install.manifests import all_manifests
+    from pumice.install.workloads import SETTINGS_FILE, config_map
+
+    deadline = time.monotonic() + seconds
     for line in await_available(client, all_manifests(choices), seconds):
+        echo(line)
+    left = max(1.0, deadline - time.monotonic())
+    for line in await_configuration(client, config_map(choices), SETTINGS_FILE, left):
         echo(line)
 
 
@@ -202,6 +239,7 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
     from pumice.install.uninstall import remove_all
 
     with _cluster_client(kubeconfig, context) as client:
+        installed_namespace.check_rbac(client)
         installed_namespace.check_namespace(client, namespace)
         for line in remove_all(client, InstallOptions(namespace=namespace)):
             echo(line)
@@ -212,7 +250,7 @@ def uninstall(kubeconfig: Path | None, context: str, namespace: str) -> None:
 def _cluster_client(kubeconfig: Path | None, context: str) -> Iterator[Client]:
     """A client of the cluster; API errors end the command with a message."""
     from pumice.install.apply import FieldConflictError, NotReadyError
-    from pumice.install.installed_namespace import OtherNamespaceError
+    from pumice.install.installed_namespace import NoRbacError, OtherNamespaceError
     from pumice.kube.client.api_errors import ApiError, UnreachableError
     from pumice.kube.client.sync_client import Client
 
@@ -222,7 +260,7 @@ def _cluster_client(kubeconfig: Path | None, context: str) -> Iterator[Client]:
     except FieldConflictError as error:
         said = "nothing was changed; use the same values, or --force to overwrite these fields"
         raise click.ClickException(f"{error}\n{said}") from None
-    except (ApiError, UnreachableError, NotReadyError, OtherNamespaceError) as error:
+    except (ApiError, UnreachableError, NoRbacError, NotReadyError, OtherNamespaceError) as error:
         raise click.ClickException(str(error)) from None
     finally:
         client.close()

@@ -31,6 +31,7 @@ COMMAND_SECTIONS = {
     "Install into a cluster": {
         "install": "install_command",
         "uninstall": "install_command",
+        "migrate": "migrate_command",
     },
     "Components of an installation": {
         "scheduler": "daemons.scheduler_command",

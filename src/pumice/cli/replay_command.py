@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +18,22 @@ if TYPE_CHECKING:
     from pumice.decision_log.replay import Difference, Outcome, Replayed
 
 DIFFERENCE_FOUND = 1
+MICROSECONDS = 1_000_000
+VIRTUAL_UNTIL = 10**9 * MICROSECONDS
+"""Times before this are seconds of a virtual clock."""
+_UID_SUFFIX = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # of the PodGroup of a Job
 
 
 @click.command()
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--until", type=click.IntRange(min=1), metavar="CYCLE", help="Stop after this cycle.")
+@click.option(
+    "--at",
+    "moment",
+    metavar="TIME",
+    help="Stop before the first cycle after this time: 03:00 (today), '2026-11-16 03:00', RFC 3339, or seconds.",
+)
+@click.option("--job", metavar="[NAMESPACE/]NAME", help="Print every event and decision about this job, with its time.")
 @click.option("--print", "shown", is_flag=True, help="Print the events and decisions of the last replayed cycle.")
 @click.option(
     "-o",
@@ -30,12 +43,14 @@ DIFFERENCE_FOUND = 1
     show_default=True,
     help="Output format.",
 )
-def replay(logs: tuple[Path, ...], until: int | None, shown: bool, output: str) -> int:
+def replay(
+    logs: tuple[Path, ...], until: int | None, moment: str | None, job: str | None, shown: bool, output: str
+) -> int:
     """Replay decision logs and compare decision by decision.
 
     LOG is a file written by pumice scheduler --decision-log, or a directory of such files. Each file is replayed on its
     own, up to its first difference. A file may come from another machine; the plugins in its configuration must be
-    installed here.
+    installed here. With --at, of a directory only the file with that time is replayed.
 
     Exit status: 0 same decisions, 1 a difference, 2 a file that cannot be replayed.
     """
@@ -44,17 +59,25 @@ def replay(logs: tuple[Path, ...], until: int | None, shown: bool, output: str) 
 
     outcomes: list[Outcome] = []
     last: list[Replayed] = []
-    files = list(_log_files(logs, until))
+    at = parse_time(moment, datetime.now().astimezone()) if moment else None
+    try:
+        files = list(_log_files(logs, until, at))
+    except LogError as error:
+        raise click.UsageError(str(error)) from None
     if not files:
-        raise click.UsageError(f"no decision log found in {', '.join(map(str, logs))}")
+        before = f" that begins before {moment}" if moment else ""
+        raise click.UsageError(f"no decision log{before} found in {', '.join(map(str, logs))}")
+    about_job: list[dict[str, Any]] = []
 
     def watch(cycle: Replayed) -> None:
         last[:] = [cycle]
+        if job is not None:
+            about_job.extend(job_records(cycle, job))
 
     for path in files:
         with _progress(path) as progress:
             try:
-                outcome = replay_file(path, until=until, watch=watch, progress=progress)
+                outcome = replay_file(path, until=until, at=at, watch=watch, progress=progress)
             except LogError as error:
                 raise click.UsageError(str(error)) from None
         outcomes.append(outcome)
@@ -66,23 +89,81 @@ def replay(logs: tuple[Path, ...], until: int | None, shown: bool, output: str) 
         values: dict[str, Any] = {"same": not differ, "files": [_outcome_values(outcome) for outcome in outcomes]}
         if shown and last:
             values["cycle"] = _cycle_values(last[0])
+        if job is not None:
+            values["job"] = about_job
         echo_values(values, output)
-    elif shown and last:
+        return DIFFERENCE_FOUND if differ else 0
+    for record in about_job:
+        about = {name: value for name, value in record.items() if name not in ("cycle", "now")}
+        echo(f"{time_text(record['now'])}  cycle {record['cycle']}  {_json_text(about)}")
+    if job is not None and not about_job:
+        echo(f"no event or decision about job {job} in the replayed cycles")
+    if shown and last:
         for line in _cycle_lines(last[0]):
             echo(line)
     return DIFFERENCE_FOUND if differ else 0
 
 
-def _log_files(logs: tuple[Path, ...], until: int | None) -> Iterator[Path]:
-    """The log files; of a directory, those that start at or before the last requested cycle."""
-    from pumice.decision_log.replay import first_cycle
+def _log_files(logs: tuple[Path, ...], until: int | None, at: int | None) -> Iterator[Path]:
+    """The log files; of a directory, those that start at or before the last requested cycle, or the one at a time."""
+    from pumice.decision_log.replay import first_cycle, first_time
     from pumice.decision_log.writer import log_files
 
     for path in logs:
         if not path.is_dir():
             yield path
-        else:
-            yield from (file for file in log_files(path) if until is None or first_cycle(file) <= until)
+            continue
+        files = [file for file in log_files(path) if until is None or first_cycle(file) <= until]
+        if at is not None:
+            begun = [file for file in files if (first := first_time(file)) is not None and first <= at]
+            files = begun[-1:]
+        yield from files
+
+
+def parse_time(text: str, now: datetime) -> int:
+    """A time in microseconds: seconds since 1970 (or since a scenario began), a time of today, or a date and time."""
+    try:
+        return round(float(text) * MICROSECONDS)
+    except ValueError:
+        pass
+    try:
+        found = datetime.fromisoformat(text if "-" in text else f"{now.date()} {text}")
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not a time; write for example 03:00, '2026-11-16 03:00' or 2026-11-16T03:00:00Z",
+            param_hint="--at",
+        ) from None
+    aware = found if found.tzinfo else found.replace(tzinfo=now.tzinfo)
+    return round(aware.timestamp() * MICROSECONDS)
+
+
+def time_text(moment: int) -> str:
+    """A time of the log: local time, or the seconds of a virtual clock, which begins at 0."""
+    if moment < VIRTUAL_UNTIL:
+        return f"{moment / MICROSECONDS:.6f} s"
+    return datetime.fromtimestamp(moment / MICROSECONDS).astimezone().isoformat(" ", "milliseconds")
+
+
+def job_records(cycle: Replayed, job: str) -> Iterator[dict[str, Any]]:
+    """The events and decisions of a cycle about a job, as the log has them."""
+    from pumice.engine.events import Changed
+    from pumice.model.specs import JobSpec, TaskSpec
+
+    values = _cycle_values(cycle)
+    for event, record in zip(cycle.events, values["events"], strict=True):
+        subject = event.object if isinstance(event, Changed) else None
+        key = subject.key if isinstance(subject, JobSpec) else subject.job if isinstance(subject, TaskSpec) else None
+        if key is not None and _is_named(key, job):
+            yield {"cycle": cycle.number, "now": cycle.now, **record}
+    for decision, record in zip(cycle.decisions, values["decisions"], strict=True):
+        keys = (getattr(decision, "job", ""), getattr(decision, "preemptor", ""))
+        if any(_is_named(key, job) for key in keys if key):
+            yield {"cycle": cycle.number, "now": cycle.now, **record}
+
+
+def _is_named(key: str, job: str) -> bool:
+    """Whether a user means this PodGroup: by its name, or by that of its Job, with or without the namespace."""
+    return job in {one[start:] for one in (key, _UID_SUFFIX.sub("", key)) for start in (0, key.find("/") + 1)}
 
 
 @contextmanager
@@ -164,7 +245,7 @@ def _cycle_values(cycle: Replayed) -> dict[str, Any]:
 def _cycle_lines(cycle: Replayed) -> Iterator[str]:
     values = _cycle_values(cycle)
     yield ""
-    yield click.style(f"cycle {cycle.number}", bold=True) + f" at {cycle.now / 1e6:.6f} s"
+    yield click.style(f"cycle {cycle.number}", bold=True) + f" at {time_text(cycle.now)}"
     for title, items in (
         ("told", values["events"]),
         ("entitled", [{queue: amounts} for queue, amounts in values["entitled"].items()]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from typing import Any
 
@@ -50,6 +51,14 @@ def echo_values(values: Any, output: str) -> None:
         import yaml
 
         echo(yaml.safe_dump(values, sort_keys=True, allow_unicode=True).rstrip())
+
+
+def called_as(program: str) -> str:
+    """How a user can call a program again: its name if the PATH finds it, else the path by which it was called."""
+    called = sys.argv[0]
+    if shutil.which(program) is not None or os.path.basename(called) != program:
+        return program
+    return called
 
 
 def can_encode(characters: str) -> bool:

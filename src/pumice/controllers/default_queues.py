@@ -5,6 +5,7 @@ They are created where they are missing. Nothing but their names is enforced.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, Final
 
 from kubebase.work_queue import WorkQueue
@@ -17,6 +18,15 @@ from pumice.kube.watch.change_queue import Change
 from pumice.model.specs import DEFAULT_QUEUE, ROOT
 
 SPECS: Final[dict[str, dict[str, Any]]] = {ROOT: {"weight": 1}, DEFAULT_QUEUE: {"parent": ROOT, "weight": 1}}
+
+
+def missing_queues(queues: Container[str]) -> str:
+    """A message if one of the queues does not exist yet; empty if both do.
+
+    Controllers are not ready until then, so that a job can name ``default`` as soon as an installation is.
+    """
+    missing = [name for name in SPECS if name not in queues]
+    return f"waiting for queue {', '.join(missing)} to be created" if missing else ""
 
 
 class DefaultQueues:

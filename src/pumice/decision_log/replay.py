@@ -89,10 +89,14 @@ def replay(
     path: Path,
     *,
     until: int | None = None,
+    at: int | None = None,
     watch: Callable[[Replayed], None] = lambda cycle: None,
     progress: Callable[[int], None] = lambda size: None,
 ) -> Outcome:
-    """Replay a file until the first difference; raises LogError. ``progress`` is called with the bytes of each line."""
+    """Replay a file until the first difference; raises LogError. ``progress`` is called with the bytes of each line.
+
+    ``until`` is the last cycle to replay, and ``at`` a time in microseconds after which none is.
+    """
     reading = _Reading(path, progress)
     heading = reading.heading()
     outcome = Outcome(path, heading)
@@ -107,6 +111,8 @@ def replay(
     told: list[Event] = []
     for record in reading:
         if isinstance(record, Ran):
+            if at is not None and record.now > at:
+                return outcome
             decisions = engine.cycle(record.now)
             set_now = targets.look(engine)
             outcome.difference = _difference(record, reading.line, set_now, decisions)
@@ -135,6 +141,11 @@ def replay(
 def first_cycle(path: Path) -> int:
     """The number of the first cycle that a file may contain; raises LogError."""
     return _Reading(path, lambda size: None).heading().cycles + 1
+
+
+def first_time(path: Path) -> int | None:
+    """When the first cycle of a file ran, in microseconds; None if it has none. Raises LogError."""
+    return next((record.now for record in _Reading(path, lambda size: None) if isinstance(record, Ran)), None)
 
 
 class _Reading:

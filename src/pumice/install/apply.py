@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
-from pumice.install.installed_kinds import DEFINITIONS, DEPLOYMENTS, display_name, path_of
+from pumice.install.installed_kinds import DEFINITIONS, DEPLOYMENTS, QUEUES, display_name, path_of
 from pumice.install.manifests import CREATE_ONLY_KINDS
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
+from pumice.model.specs import ROOT
 
 Object = dict[str, Any]
 
@@ -141,6 +142,24 @@ def await_available(
                 raise NotReadyError(f"{display_name(one)}: {pending} after {seconds:.0f} s; see its pods")
             sleep(POLL_SECONDS)
         yield f"{display_name(one)} available"
+
+
+def await_configuration(
+    client: Client, config: Object, key: str, seconds: float, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[str]:
+    """Wait until the scheduler reports that it runs with the configuration in its ConfigMap."""
+    deadline = time.monotonic() + seconds
+    while True:
+        wanted = ((_get_existing(client, config) or {}).get("data") or {}).get(key)
+        root = client.get(QUEUES.path(name=ROOT))
+        if ((root.get("status") or {}).get("scheduler") or {}).get("configuration") == wanted:
+            yield f"{display_name(config)} in force"
+            return
+        if time.monotonic() > deadline:
+            raise NotReadyError(
+                f"{display_name(config)}: not in force after {seconds:.0f} s; see the log of the scheduler"
+            )
+        sleep(POLL_SECONDS)
 
 
 def _pending_rollout(deployment: Object) -> str:

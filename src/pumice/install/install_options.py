@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pumice import __version__
 from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
+from pumice.install.pod_settings import PodSettings
 from pumice.kube.decode.convert import SCHEDULERS
 
 INSTALL_NAME = "pumice"
@@ -32,6 +33,7 @@ class InstallOptions:
     """The URL of the webhooks if they run outside the cluster."""
     service_monitor: bool = False
     """Whether to create a ServiceMonitor for the Prometheus operator."""
+    pods: PodSettings = field(default_factory=PodSettings)
 
     @property
     def schedulers(self) -> tuple[str, ...]:

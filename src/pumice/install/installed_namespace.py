@@ -14,6 +14,10 @@ from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.sync_client import Client
 
 
+class NoRbacError(Exception):
+    """The API server does not serve RBAC, so that nothing can be installed there."""
+
+
 class OtherNamespaceError(Exception):
     """Pumice is installed in another namespace; the message names it."""
 
@@ -27,6 +31,19 @@ def find_namespace(client: Client) -> str:
             return ""
         raise
     return next((str(one.get("namespace") or "") for one in binding.get("subjects") or ()), "")
+
+
+def check_rbac(client: Client) -> None:
+    """``NoRbacError`` if this is no cluster to install into, such as that of ``pumice up``."""
+    try:
+        client.names(CLUSTER_ROLE_BINDINGS.path())
+    except ApiError as error:
+        if error.not_found:
+            raise NoRbacError(
+                f"{client.access.server} does not serve {CLUSTER_ROLE_BINDINGS.api_version}, so Pumice cannot be "
+                "installed there; a cluster of pumice up runs Pumice already"
+            ) from None
+        raise
 
 
 def check_namespace(client: Client, namespace: str) -> None:

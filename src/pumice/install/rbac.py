@@ -17,6 +17,9 @@ SCHEDULER, CONTROLLERS, WEBHOOKS = "scheduler", "controllers", "webhooks"
 CERTIFICATE_SECRET = f"{INSTALL_NAME}-webhooks"
 """The Secret with the certificate of the webhooks."""
 
+CONFIG_MAP = f"{INSTALL_NAME}-scheduler"
+"""The ConfigMap with the scheduler's configuration."""
+
 LIST_WATCH = ("list", "watch")
 STORAGE_KINDS = ("storageclasses", "csinodes", "csidrivers", "csistoragecapacities")
 """The resources of storage.k8s.io that say where volumes can be used and made."""
@@ -132,7 +135,7 @@ def _lease_rules(component: str) -> tuple[PolicyRule, ...]:
 
 
 NAMESPACE_RULES: dict[str, tuple[PolicyRule, ...]] = {
-    SCHEDULER: _lease_rules(SCHEDULER),
+    SCHEDULER: (*_lease_rules(SCHEDULER), PolicyRule("", ("configmaps",), LIST_WATCH, (CONFIG_MAP,))),
     CONTROLLERS: _lease_rules(CONTROLLERS),
     WEBHOOKS: (
         PolicyRule("", ("secrets",), ("create",)),

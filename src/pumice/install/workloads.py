@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.install.install_options import INSTALL_NAME, VOLCANO_ACCOUNTS, InstallOptions, labels
-from pumice.install.rbac import CERTIFICATE_SECRET, CONTROLLERS, SCHEDULER, WEBHOOKS, components
+from pumice.install.rbac import CERTIFICATE_SECRET, CONFIG_MAP, CONTROLLERS, SCHEDULER, WEBHOOKS, components
 from pumice.install.webhook_configurations import WEBHOOK_SERVICE
 
 Object = dict[str, Any]
@@ -22,11 +22,8 @@ LEADER_ELECT = "--leader-elect"
 PRE_STOP_SECONDS = 5
 """Seconds for which a terminating webhook still answers, until the Service no longer routes requests to it."""
 
-_RESOURCES: dict[str, Object] = {
-    SCHEDULER: {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}},
-    CONTROLLERS: {"requests": {"cpu": "100m", "memory": "192Mi"}, "limits": {"memory": "2Gi"}},
-    WEBHOOKS: {"requests": {"cpu": "100m", "memory": "192Mi"}, "limits": {"memory": "2Gi"}},
-}
+STARTUP_SECONDS = 120
+"""Seconds that a component may take until it answers its probes for the first time, on a slow node."""
 
 
 def arguments(component: str, choices: InstallOptions) -> list[str]:
@@ -34,7 +31,8 @@ def arguments(component: str, choices: InstallOptions) -> list[str]:
     names = [part for name in choices.schedulers for part in ("--scheduler-name", name)]
     common = [component, f"--metrics-address=:{METRICS}", *names]
     if component == SCHEDULER:
-        return [*common, LEADER_ELECT, f"--config={SETTINGS}/{SETTINGS_FILE}"]
+        settings = [f"--config={SETTINGS}/{SETTINGS_FILE}", f"--config-map={CONFIG_MAP}"]
+        return [*common, LEADER_ELECT, *settings]
     if component == CONTROLLERS:
         return [*common, LEADER_ELECT, *(["--no-jobs"] if choices.beside_volcano else [])]
     others = [f"--acts-for-others={VOLCANO_ACCOUNTS}"] if choices.beside_volcano else []
@@ -43,7 +41,7 @@ def arguments(component: str, choices: InstallOptions) -> list[str]:
 
 def config_map(choices: InstallOptions) -> Object:
     """The scheduler's configuration. It is the administrator's from then on."""
-    about = {"name": f"{INSTALL_NAME}-scheduler", "namespace": choices.namespace, "labels": labels(SCHEDULER)}
+    about = {"name": CONFIG_MAP, "namespace": choices.namespace, "labels": labels(SCHEDULER)}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {SETTINGS_FILE: choices.configuration}}
 
 
@@ -57,9 +55,14 @@ def deployment(component: str, choices: InstallOptions) -> Object:
         "spec": {
             "replicas": choices.replicas,
             "selector": {"matchLabels": labels(component)},
-            "template": {"metadata": {"labels": labels(component)}, "spec": _pod(component, choices)},
+            "template": {"metadata": _pod_metadata(component, choices), "spec": _pod(component, choices)},
         },
     }
+
+
+def _pod_metadata(component: str, choices: InstallOptions) -> Object:
+    found: Object = {"labels": {**labels(component), **choices.pods.pod_labels}}
+    return {**found, "annotations": choices.pods.pod_annotations} if choices.pods.pod_annotations else found
 
 
 def _pod(component: str, choices: InstallOptions) -> Object:
@@ -71,10 +74,10 @@ def _pod(component: str, choices: InstallOptions) -> Object:
     }
     volumes: list[Object] = [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}]
     if component == SCHEDULER:
-        volumes.append({"name": "settings", "configMap": {"name": f"{INSTALL_NAME}-scheduler"}})
+        volumes.append({"name": "settings", "configMap": {"name": CONFIG_MAP}})
     return {
         "serviceAccountName": f"{INSTALL_NAME}-{component}",
-        "priorityClassName": "system-cluster-critical",
+        **choices.pods.pod_fields(),
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": NON_ROOT_USER,
@@ -95,7 +98,8 @@ def _container(component: str, choices: InstallOptions) -> Object:
         "name": component,
         "image": choices.image,
         "args": arguments(component, choices),
-        "resources": _RESOURCES[component],
+        "resources": choices.pods.resources[component],
+        "startupProbe": _probe("/healthz", periodSeconds=1, failureThreshold=STARTUP_SECONDS),
         "livenessProbe": _probe("/healthz", periodSeconds=10, failureThreshold=6),
         "readinessProbe": _probe("/readyz", periodSeconds=2, failureThreshold=2),
         "securityContext": {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING
 
+from pumice.controllers.default_queues import missing_queues
 from pumice.observability.endpoints import Probes
 from pumice.observability.liveness import unsynced_informers
 from pumice.observability.metrics.admission_metrics import AdmissionMetrics
@@ -29,9 +30,15 @@ def scheduler_probes(scheduler: Scheduler) -> Probes:
     )
 
 
-def controller_probes(informers: Callable[[], Iterable[Informer[Document]]], metrics: JobMetrics) -> Probes:
-    """The probes of controllers with these informers."""
-    return Probes(alive=lambda: "", ready=lambda: unsynced_informers(informers()), metrics=metrics.collect)
+def controller_probes(
+    informers: Callable[[], Iterable[Informer[Document]]], metrics: JobMetrics, queues: Container[str]
+) -> Probes:
+    """The probes of controllers with these informers; they are ready once the queues of every cluster exist."""
+    return Probes(
+        alive=lambda: "",
+        ready=lambda: unsynced_informers(informers()) or missing_queues(queues),
+        metrics=metrics.collect,
+    )
 
 
 def webhook_probes(webhooks: Webhooks) -> Probes:

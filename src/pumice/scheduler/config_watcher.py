@@ -3,6 +3,9 @@
 The file is read whole every time and compared by content, so it does not matter how it was replaced: written in place,
 renamed over, or swapped behind a symbolic link as Kubernetes does with a mounted ConfigMap. An invalid file is reported
 once, with the line of the error; the configuration in force stays.
+
+In a cluster the file is mounted from a ConfigMap, and its content there is ahead of the file by up to a minute. Where
+the ConfigMap is watched (``follow``), it takes the place of the file as soon as it is known.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from pathlib import Path
 
 from pumice.config.load import read_config
 from pumice.engine.config.scheduler_config import ConfigError, SchedulerConfig
+from pumice.scheduler.config_map_watch import ConfigMapWatch
 
 EVERY = 2.0
 """Seconds between two checks."""
@@ -28,6 +32,11 @@ class ConfigWatcher:
         self._text: str | None = None
         self.problem = ""  # why the present file is not in force; empty: it is
         self._woken = asyncio.Event()
+        self._config_map: ConfigMapWatch | None = None
+
+    def follow(self, config_map: ConfigMapWatch) -> None:
+        """Read the configuration from this ConfigMap, as long as it is there."""
+        self._config_map = config_map
 
     def first(self) -> SchedulerConfig:
         """The configuration at startup; raises ConfigError or OSError."""
@@ -51,6 +60,8 @@ class ConfigWatcher:
         return config
 
     def _read(self) -> str:
+        if self._config_map is not None and (text := self._config_map.text) is not None:
+            return text
         try:
             return self.path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
@@ -62,6 +73,12 @@ class ConfigWatcher:
 
     async def watch(self, take: Callable[[SchedulerConfig], None]) -> None:
         """Call ``take`` with every new valid configuration."""
+        async with asyncio.TaskGroup() as tasks:
+            if self._config_map is not None:
+                tasks.create_task(self._config_map.run(self.check_now))
+            tasks.create_task(self._check_repeatedly(take))
+
+    async def _check_repeatedly(self, take: Callable[[SchedulerConfig], None]) -> None:
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), EVERY)

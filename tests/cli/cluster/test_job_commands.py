@@ -45,6 +45,19 @@ def phase(client: Client, name: str, phase: str, **status: Any) -> None:
 # ---- submitting ----------------------------------------------------------------------------------------------------
 
 
+def test_vsub_warns_of_resources_that_no_node_offers(call: Caller, client: Client) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "with-gpus"}}
+    client.create("/api/v1/nodes", {**node, "status": {"allocatable": {"cpu": "8", "nvidia.com/gpu": "4"}}})
+    ended = call("vsub odd -q left -R cpu=1,gpu=1,example.com/fpga=1")
+    assert ended.status == 0 and "created in queue left" in ended.out
+    assert ended.err.splitlines() == [
+        "warning: no node offers example.com/fpga; the job waits for one",
+        "warning: no node offers gpu, did you mean 'nvidia.com/gpu'?; the job waits for one",
+    ]
+    call.said("vsub usual -q left -R cpu=1,nvidia.com/gpu=1")
+    client.delete("/api/v1/nodes/with-gpus")
+
+
 def test_vsub_options_all_reach_created_job(call: Caller, client: Client) -> None:
     line = (
         "vsub train -q left -r 4 -m 2 -i torch -R cpu=2,nvidia.com/gpu=1 -L cpu=3 -S volcano --run-seconds 30 --fail 3 "

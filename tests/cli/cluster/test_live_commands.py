@@ -52,6 +52,8 @@ def test_a_day_on_a_cluster(live: Caller) -> None:
 
     assert live.said("vcctl queue operate team -a close").startswith("queue.scheduling.volcano.sh/team closing")
     assert "night" in live("vsub late -q night").err
+    overruled = live.said("vcctl queue operate night -a open --wait 600")  # it does not wait for what cannot come
+    assert "night is Closing: OpenQueue was executed, but " in overruled and "team" in overruled
     live.said("vcctl queue operate team -a open")
     assert live.said("vsuspend sleep") == "job.batch.volcano.sh/sleep suspended\n"
     until(lambda: running(live, "root") == 0)

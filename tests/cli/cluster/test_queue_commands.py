@@ -233,7 +233,7 @@ def test_operate_creates_a_command_and_waits(
 ) -> None:
     target = client.get(QUEUES.path("", "test1"))
     with obeying(client, order, "test1", state, first=action != "pause") as taken:
-        wait = 3 if "has a say" in said else 20  # it waits for what does not come, or until it has come
+        wait = 3 if "takes precedence" in said else 20  # it waits for what does not come, or until it has come
         assert call.said(f"vcctl queue operate test1 --action {action} --wait {wait}") == f"{PREFIX}/test1 {said}\n"
     (command,) = taken
     owner = {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": "test1", "uid": target["metadata"]["uid"]}

@@ -263,6 +263,9 @@ def test_the_screen_follows_the_cluster_and_ends_on_q(cluster: tuple[Client, Pat
         read_until(terminal, "brand-new")
         os.write(terminal, b"w")
         read_until(terminal, "WEIGHT")
+        read_until(terminal, "\u2588")  # blocks, not the characters for terminals without UTF-8
+        os.write(terminal, b"5")
+        read_until(terminal, "node-001")
         os.write(terminal, b"q")
         read_until(terminal, "\x1b[?1049l")  # the screen is as it was
         assert process.wait(timeout=SECONDS) == 0

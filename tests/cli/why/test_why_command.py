@@ -76,7 +76,7 @@ def test_a_gang_that_finds_no_room(live: tuple[Client, Path]) -> None:
         "The job is entitled to less than that, so it can only start on spare capacity."
     )
     assert "  tasks: 0 running, 4 waiting; at least 4 start together" in rest
-    assert "  entitled to 2 tasks, in whole ones nothing" in rest
+    assert "  entitled to 2 tasks; rounded to whole tasks: nothing" in rest
     assert "  0 of 1 node have room for one of its tasks (cpu 1)" in rest
     assert "    1 node:  insufficient cpu (need 1, most free 0)  node-000" in rest
     assert [line for line in rest if line and not line.startswith(" ")] == ["JOB", "TURN", "NODES", "TO START"]

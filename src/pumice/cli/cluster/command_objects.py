@@ -6,11 +6,14 @@ means an executed command. A Command that no controller has executed in time sta
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Client, Document
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.1
 """Seconds between two reads of a Command."""
+
+SILENT_SECONDS = 2.0
+"""Seconds after which a line says what the command waits for."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -66,7 +72,8 @@ def wait_for_effect(
     client: Client, command: str, target: str, as_ordered: Callable[[Document], bool], seconds: float
 ) -> Document | None:
     """Wait until a Command is executed; returns the target, or None if no controller has executed it in time."""
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
+    deadline, told = begun + seconds, not sys.stderr.isatty()
     while True:
         taken = is_gone(client, command)
         found = client.get(target) if taken else {}
@@ -74,6 +81,9 @@ def wait_for_effect(
             return found
         if time.monotonic() > deadline:
             return None
+        if not told and time.monotonic() > begun + SILENT_SECONDS:
+            echo(f"waiting for the controllers to execute the command, for at most {seconds:g} s", err=True)
+            told = True
         time.sleep(POLL_SECONDS)
 
 

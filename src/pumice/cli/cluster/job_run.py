@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, InvalidInput, on_cluster
-from pumice.cli.cluster.job_table import USER_ANNOTATION, queue_of
+from pumice.cli.cluster.job_table import USER_ANNOTATION, queue_of, requests_of, tasks_of
 from pumice.cli.cluster.name_completion import priority_class_names, queue_names
 from pumice.cli.cluster.object_printer import full_object, object_name
 from pumice.cli.cluster.resource_quantities import parse_quantities
@@ -327,3 +327,22 @@ def _submit_job(cluster: Cluster, job: Document, output: str | None) -> None:
     echo(f"{object_name(made, JOBS)} created" + (f" in queue {queue}" if queue else ""))
     if routed := (made["metadata"].get("annotations") or {}).get(ROUTING_REASON):
         echo(f"  {routed}")
+    for resource, hint in _unoffered_resources(cluster, made):
+        echo(f"{click.style('warning:', fg='yellow')} no node offers {resource}{hint}; the job waits for one", err=True)
+
+
+def _unoffered_resources(cluster: Cluster, job: Document) -> Iterator[tuple[str, str]]:
+    """The requested resources that no node offers, each with a suggestion; none if the user may not list nodes."""
+    from pumice.cli.cluster.denied_lists import list_if_allowed
+    from pumice.input_errors import did_you_mean
+    from pumice.kube.resources import NODES
+
+    requested = {name for task in tasks_of(job.get("spec") or {}) for name in requests_of(task)}
+    unusual = requested - {"cpu", "memory", "ephemeral-storage"}
+    nodes = list_if_allowed(cluster.client, NODES.path()) if unusual else None
+    if not nodes:
+        return
+    offered = {name for node in nodes for name in (node.get("status") or {}).get("allocatable") or ()}
+    for name in sorted(unusual - offered):
+        short = next((one for one in sorted(offered) if one.rpartition("/")[2] == name), "")
+        yield name, f", did you mean '{short}'?" if short else did_you_mean(name, offered)

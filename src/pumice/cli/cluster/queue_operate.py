@@ -85,7 +85,9 @@ def _send_command(cluster: Cluster, action: str, queue: Document, path: str, wai
     if not wait:
         echo(f"{subject} {order} sent")
         return
-    found = wait_for_effect(cluster.client, command, path, lambda queue: state_of(queue) in states, wait)
+    found = wait_for_effect(
+        cluster.client, command, path, lambda queue: state_of(queue) in states or _is_overruled(queue, states), wait
+    )
     if found is None:
         raise click.ClickException(not_executed(subject, order, wait))
     state = state_of(found)
@@ -95,6 +97,19 @@ def _send_command(cluster: Cluster, action: str, queue: Document, path: str, wai
         echo(f"{subject} {done}" + ("" if action != "resume" else f" (state {state})"))
     else:
         echo(f"{subject} is {state}: {order} was executed, but {_overruled_because(found)}")
+
+
+def _is_overruled(queue: Document, states: tuple[str, ...]) -> bool:
+    """Whether a queue has the requested state as its own, and an ancestor's state takes precedence."""
+    from pumice.controllers.queues.state_sync import COMMANDED, OWN
+
+    return any(
+        condition.get("type") == OWN
+        and condition.get("reason") in states
+        and condition.get("message")
+        and not str(condition["message"]).startswith(COMMANDED)
+        for condition in (queue.get("status") or {}).get("conditions") or ()
+    )
 
 
 def _overruled_because(queue: Document) -> str:

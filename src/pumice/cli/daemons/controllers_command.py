@@ -44,13 +44,14 @@ def controllers(
     """
     from pumice.controllers.manager import ControllerManager
     from pumice.controllers.registry import all_controllers
+    from pumice.kube.resources import QUEUES
     from pumice.observability.metrics.job_metrics import JobMetrics
     from pumice.observability.probes import controller_probes
 
     def probes(together: ControllerManager) -> Probes:
         metrics = JobMetrics(together.seen.informers.values)
         together.watchers.append(metrics.on_change)
-        return controller_probes(together.seen.informers.values, metrics)
+        return controller_probes(together.seen.informers.values, metrics, together.seen.all(QUEUES))
 
     access = cluster_access(kubeconfig, context)
     makers = all_controllers(schedulers, jobs=not no_jobs)

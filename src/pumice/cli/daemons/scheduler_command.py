@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     help="Scheduler configuration file in Volcano's format.",
 )
 @click.option(
+    "--config-map",
+    metavar="NAME",
+    help="Also watch this ConfigMap, from which the configuration file is mounted: its changes count at once.",
+)
+@click.option(
     "--decision-log",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
@@ -66,6 +71,7 @@ def scheduler(
     kubeconfig: Path | None,
     context: str,
     config: Path | None,
+    config_map: str | None,
     decision_log: Path | None,
     decision_log_size: int,
     decision_log_files: int,
@@ -78,7 +84,8 @@ def scheduler(
 
     Places the pods with schedulerName pumice or volcano, by the queues, podgroups and quotas of the cluster, until
     stopped. A change of the configuration file takes effect with the next cycle (SIGHUP: at once). If the new file is
-    invalid, the scheduler logs the error and keeps the previous configuration.
+    invalid, the scheduler logs the error and keeps the previous configuration. The ConfigMap of --config-map is that of
+    the pod's namespace, or of the namespace of the context; its key is the name of the configuration file.
     """
     import asyncio
     import signal
@@ -88,9 +95,12 @@ def scheduler(
     from pumice.engine.config.scheduler_config import ConfigError
     from pumice.engine.preemption.cooldown import LIVE
     from pumice.observability.probes import scheduler_probes
+    from pumice.scheduler.config_map_watch import ConfigMapWatch
     from pumice.scheduler.config_watcher import ConfigWatcher
     from pumice.scheduler.loop import Scheduler
 
+    if config_map and config is None:
+        raise click.UsageError("--config-map needs --config with the file that is mounted from it")
     access = cluster_access(kubeconfig, context)
     file = ConfigWatcher(config, lambda text: echo(text, err=True)) if config else None
     try:
@@ -106,6 +116,8 @@ def scheduler(
     def make(api: Api) -> Scheduler:
         if file is not None and hasattr(signal, "SIGHUP"):
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, file.check_now)
+        if file is not None and config_map:
+            file.follow(ConfigMapWatch(api, access.namespace, config_map, file.path.name))
         return Scheduler(
             api,
             chosen,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.terminal import echo, use_color
+from pumice.cli.terminal import called_as, echo, use_color
 
 if TYPE_CHECKING:
     from pumice.engine.fairness.share_tree.tree import ShareNode
@@ -60,10 +60,14 @@ def demo(as_yaml: bool) -> None:
     echo(story.summary())
     echo()
     echo("Try next:")
-    echo("  pumice demo --yaml > demo.yaml      the scenario you just saw; change a weight")
-    echo("  pumice run demo.yaml                and see what comes out")
-    echo("  pumice run --trace demo.yaml        and why: every decision, level by level")
-    echo("  pumice entitle demo.yaml            the entitlement of every queue and job")
+    me = called_as("pumice")
+    for arguments, meaning in (
+        ("demo --yaml > demo.yaml", "the scenario you just saw; change a weight"),
+        ("run demo.yaml", "and see what comes out"),
+        ("run --trace demo.yaml", "and why: every decision, level by level"),
+        ("entitle demo.yaml", "the entitlement of every queue and job"),
+    ):
+        echo(f"  {me} {arguments:<28} {meaning}")
 
 
 class DemoRun:

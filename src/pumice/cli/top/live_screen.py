@@ -1,6 +1,6 @@
-"""The live screen of ``pumice top``: watches queues and nodes, and redraws the table when they change.
+"""The live screen of ``pumice top``: watches the objects of a cluster, and redraws the table when they change.
 
-Two threads watch queues and nodes; the main thread redraws a few times per second at most, and handles keys.
+A thread watches each kind of object; the main thread redraws a few times per second at most, and handles keys.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any
 
 import click
 from rich.console import Console
@@ -23,11 +24,15 @@ from rich.text import Text
 
 from pumice.cli.cluster.cluster_command import Cluster, error_message
 from pumice.cli.terminal import echo
-from pumice.cli.top.queue_usage import NO_QUEUES, ClusterUsage, cluster_usage
+from pumice.cli.top.queue_usage import NO_PODS, NO_QUEUES, ClusterUsage
+from pumice.cli.top.usage_source import UsageSource
 from pumice.cli.top.usage_table import bar_legend, cluster_summary, usage_lines
+from pumice.cli.top.workload_table import workload_lines
+from pumice.cli.top.workload_usage import View
 from pumice.kube.client.api_errors import ApiError
+from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.sync_client import Client
-from pumice.kube.resources import NODES, QUEUES
+from pumice.kube.resources import Resource
 from pumice.kube.watch.sync_watch import CollectionWatch
 
 REDRAW_SECONDS = 0.25
@@ -41,7 +46,9 @@ KEYS = {
     b"Q": "quit",
     b"\x1b": "quit",
     b"w": "wide",
-    b"n": "namespaces",
+    b"n": "hide namespaces",
+    b"\t": "next view",
+    **{str(number).encode(): view.value for number, view in enumerate(View, 1)},
     b"j": "down",
     b"\x1b[B": "down",
     b"\x1bOB": "down",
@@ -57,24 +64,33 @@ KEYS = {
     b"\x1b[F": "end",
 }
 
+VIEW_NAMES = frozenset(view.value for view in View)
+
 
 class WatchedCollection:
-    """A collection that a thread keeps up to date."""
+    """A collection that a thread keeps up to date, unless the user may not list it."""
 
     def __init__(self, client: Client, path: str, changed: threading.Event) -> None:
         self.connection_error = ""
         self.failed: ApiError | None = None
         self._changed = changed
-        self._following = CollectionWatch(client, path, cut=self._on_disconnect)
-        threading.Thread(target=self._follow, daemon=True).start()
+        self._following: CollectionWatch | None = None
+        try:
+            self._following = CollectionWatch(client, path, cut=self._on_disconnect)
+        except ApiError as error:
+            if not error.forbidden:
+                raise
+            self.failed = error
+            return
+        threading.Thread(target=self._follow, args=(self._following,), daemon=True).start()
 
     def _on_disconnect(self, why: str) -> None:
         self.connection_error = why
         self._changed.set()
 
-    def _follow(self) -> None:
+    def _follow(self, following: CollectionWatch) -> None:
         try:
-            for _ in self._following.changes():
+            for _ in following.changes():
                 self.connection_error = ""
                 self._changed.set()
         except ApiError as error:
@@ -82,75 +98,112 @@ class WatchedCollection:
             self._changed.set()
 
     @property
-    def denied(self) -> bool:
-        """Whether the user may not list the objects."""
-        return self.failed is not None and self.failed.forbidden
+    def objects(self) -> list[dict[str, Any]] | None:
+        """The current objects; None if the user may not list them. Raises ``ApiError`` if the watch failed."""
+        if self.failed is not None and not self.failed.forbidden:
+            raise self.failed
+        return None if self.failed is not None or self._following is None else list(self._following.objects.values())
+
+
+class WatchedCluster:
+    """The collections that were asked for so far, each watched from then on."""
+
+    def __init__(self, access: Access) -> None:
+        self.changed = threading.Event()
+        self._access = access
+        self._collections: dict[str, WatchedCollection] = {}
+
+    def objects(self, resource: Resource[Any], namespace: str) -> list[dict[str, Any]] | None:
+        """The objects of a resource in a namespace, or in all; None if the user may not list them."""
+        path = resource.path(namespace)
+        if path not in self._collections:
+            self._collections[path] = WatchedCollection(Client(self._access), path, self.changed)
+        return self._collections[path].objects
 
     @property
-    def objects(self) -> list[dict[str, object]]:
-        """The current objects."""
-        return list(self._following.objects.values())
+    def connection_error(self) -> str:
+        """Why a watch is interrupted; empty if none is."""
+        return next((one.connection_error for one in self._collections.values() if one.connection_error), "")
 
 
 class LiveScreen:
-    """The state of the screen: scroll position and display options."""
+    """The state of the screen: view, scroll position and display options."""
 
-    def __init__(self, server: str, *, wide: bool, namespaces: bool = True) -> None:
+    def __init__(self, server: str, *, wide: bool, namespaces: bool = True, view: View = View.QUEUES) -> None:
         self.server = server
         self.wide = wide
         self.namespaces = namespaces
+        self.view = view
         self.first_row = 0
         self.row_count = 0  # that there were to show when it was last drawn
 
     def handle_key(self, key: str, rows: int, height: int) -> None:
-        """Scroll, or change a display option."""
+        """Scroll, change the view, or change a display option."""
         page = max(1, height - FRAME_LINES)
         last = max(0, rows - page)
         step = {"down": 1, "up": -1, "page down": page, "page up": -page, "top": -rows, "end": rows}.get(key, 0)
         self.first_row = min(max(0, self.first_row + step), last)
         if key == "wide":
             self.wide = not self.wide
-        elif key == "namespaces":
+        elif key == "hide namespaces":
             self.namespaces = not self.namespaces
+        elif key == "next view":
+            self.view, self.first_row = self.view.next(), 0
+        elif key in VIEW_NAMES:
+            self.view, self.first_row = View(key), 0
 
     def lines(self, found: ClusterUsage, columns: int, height: int, now: str, trouble: str = "") -> list[str]:
         """All lines of the screen."""
-        left = f"pumice top  {self.server}"
-        right = f"{now}  q quits, w {'less' if self.wide else 'more'}, n namespaces"
-        found = found if self.namespaces else found.without_namespaces()
+        left = f"pumice top {self.view.value}  {self.server}"
+        right = f"{now}  q quits, w {'less' if self.wide else 'more'}, Tab views"
+        if self.view is View.QUEUES:
+            right += ", n namespaces"
         gap = " " * max(2, columns - len(left) - len(right))
-        yield_ = [click.style(left, bold=True) + gap + click.style(right, dim=True)]
-        yield_.append(cluster_summary(found))
-        heading, *rows = usage_lines(found, columns, wide=self.wide)
+        screen = [click.style(left, bold=True) + gap + click.style(right, dim=True), cluster_summary(found)]
+        heading, *rows = self._table(found, columns)
         self.row_count, room = len(rows), max(1, height - FRAME_LINES)
         self.first_row = min(self.first_row, max(0, len(rows) - room))
         shown = rows[self.first_row : self.first_row + room]
         more = len(rows) - self.first_row - len(shown)
         rest = [f"{number} more {where}" for number, where in ((self.first_row, "above"), (more, "below")) if number]
-        yield_ += [heading, *shown, click.style(f"... {', '.join(rest)}" if rest else "", dim=True)]
-        last = click.style(f"connection lost: {trouble}", fg="red") if trouble else bar_legend()
-        return [*yield_, last][:height]
+        screen += [heading, *shown, click.style(f"... {', '.join(rest)}" if rest else "", dim=True)]
+        last = click.style(f"connection lost: {trouble}", fg="red") if trouble else self._last_line(found)
+        return [*screen, last][:height]
+
+    def _table(self, found: ClusterUsage, columns: int) -> list[str]:
+        if self.view is View.QUEUES:
+            board = found if self.namespaces else found.without_namespaces()
+            return usage_lines(board, columns, wide=self.wide)
+        return workload_lines(found, self.view, columns, wide=self.wide)
+
+    def _last_line(self, found: ClusterUsage) -> str:
+        """The legend, or what the user may not see."""
+        if self.view is View.QUEUES:
+            return bar_legend() if found.queues_known else NO_QUEUES
+        return next(iter(found.notes), "") if found.workloads is not None else NO_PODS
 
 
-def run_screen(cluster: Cluster, *, wide: bool, namespaces: bool = True) -> int:
+def run_screen(cluster: Cluster, *, wide: bool, namespaces: bool = True, view: View = View.QUEUES) -> int:
     """Show the live screen until the user quits."""
-    access, changed = cluster.client.access, threading.Event()
-    queues = WatchedCollection(Client(access), QUEUES.path(), changed)
-    nodes = WatchedCollection(Client(access), NODES.path(), changed)
+    access = cluster.client.access
+    watched = WatchedCluster(access)
+    source = UsageSource(watched.objects, cluster.namespace, requested=bool(cluster.requested_namespace))
+    first = source.read()
     if access.exec_plugin is not None:
         access.exec_plugin.detach()  # the terminal is the screen's from now on
-    screen, console = LiveScreen(access.server, wide=wide, namespaces=namespaces), Console()
-    try:
-        with key_presses() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
-            _draw_until_quit(screen, console, live, pressed, queues, nodes, changed)
-    except KeyboardInterrupt:
-        pass
-    if queues.denied:
+    if not first.queues_known and first.workloads is None:
         echo(NO_QUEUES, err=True)
         return 0
-    for followed in (queues, nodes):
-        if followed.failed is not None and not (followed is nodes and followed.denied):
-            raise click.ClickException(error_message(followed.failed))
+    screen, console = LiveScreen(access.server, wide=wide, namespaces=namespaces, view=view), Console()
+    try:
+        # Its proxy of standard output would have no encoding, and the bars would be drawn in ASCII.
+        live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+        with key_presses() as pressed, live:
+            _draw_until_quit(screen, console, live, pressed, source, watched)
+    except KeyboardInterrupt:
+        pass
+    except ApiError as error:
+        raise click.ClickException(error_message(error)) from None
     return 0
 
 
@@ -159,29 +212,24 @@ def _draw_until_quit(
     console: Console,
     live: Live,
     pressed: Iterator[str],
-    queues: WatchedCollection,
-    nodes: WatchedCollection,
-    changed: threading.Event,
+    source: UsageSource,
+    watched: WatchedCluster,
 ) -> None:
     seen, drawn = None, 0.0
     for key in pressed:
         size = (console.size.width, console.size.height)
         second = int(time.time())
-        if key == "quit" or queues.failed is not None or (nodes.failed is not None and not nodes.denied):
+        if key == "quit":
             return
         if key:
             screen.handle_key(key, screen.row_count, size[1])
-        if not (key or changed.is_set() or (size, second) != seen) or time.monotonic() - drawn < REDRAW_SECONDS / 2:
+        fresh = watched.changed.is_set() or (size, second) != seen
+        if not key and (not fresh or time.monotonic() - drawn < REDRAW_SECONDS / 2):
             continue
-        changed.clear()
+        watched.changed.clear()
         seen, drawn = (size, second), time.monotonic()
         now = datetime.now().astimezone().strftime("%H:%M:%S")
-        lines = screen.lines(
-            cluster_usage(queues.objects, None if nodes.denied else nodes.objects),
-            *size,
-            now,
-            queues.connection_error or nodes.connection_error,
-        )
+        lines = screen.lines(source.read(), *size, now, watched.connection_error)
         text = Text.from_ansi("\n".join(lines))
         text.no_wrap, text.overflow = True, "crop"
         live.update(text, refresh=True)

@@ -7,12 +7,14 @@ which says what a queue uses but not what part of the cluster it is entitled to.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubebase.resource_vector import CPU, MEMORY, PODS, Registry, ResourceError, dominant_share
 from pumice.cli.cluster.queue_tree import QueueNode, queue_tree
+from pumice.cli.top.workload_usage import Workloads
 from pumice.model.specs import ROOT
 
 Document = dict[str, Any]
@@ -43,6 +45,8 @@ class UsageRow:
     user_limits: Mapping[str, float] = field(default_factory=dict)
     namespace: bool = False
     """Whether this row is a namespace in the queue of that path."""
+    waiting: int | None = None
+    """Pods without a node, in the queue and below it; None: the user may not list pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,9 @@ class ClusterUsage:
     """None: the user may not list nodes."""
     ready_nodes: int
     notes: list[str]
+    workloads: Workloads | None = None
+    """None: the user may not list pods or podgroups."""
+    node_objects: Sequence[Document] = ()
 
     @property
     def queues_known(self) -> bool:
@@ -68,11 +75,16 @@ class ClusterUsage:
 
     @property
     def resources(self) -> list[str]:
-        """cpu and memory, and what else some queue has or is to have; places for pods excepted."""
+        """cpu and memory, devices that nodes offer, and what else a queue has or is to have; no places for pods."""
         named = [amounts for row in self.rows for amounts in (row.allocated, row.entitled_to, row.capability)]
         spoken = {name for amounts in named for name, amount in amounts.items() if amount}
+        devices = {
+            name for name, offer in zip(self.registry.names, self.capacity, strict=False) if offer and "/" in name
+        }
         return [
-            name for j, name in enumerate(self.registry.names) if j in (CPU, MEMORY) or (name in spoken and j != PODS)
+            name
+            for j, name in enumerate(self.registry.names)
+            if j in (CPU, MEMORY) or (name in spoken | devices and j != PODS)
         ]
 
 
@@ -80,9 +92,20 @@ NO_NODES = "you may not list nodes; USED is the share that the scheduler wrote, 
 NO_QUEUES = "you may not list queues; ask an administrator for the ClusterRole pumice-queue-viewer"
 
 
-def cluster_usage(queues: Iterable[Document] | None, nodes: Iterable[Document] | None) -> ClusterUsage:
-    """The usage of the cluster. None: the user may not list these objects."""
-    registry = Registry()
+NO_PODS = "you may not list pods and podgroups, from which this view is made"
+
+
+def cluster_usage(
+    queues: Iterable[Document] | None,
+    nodes: Iterable[Document] | None,
+    found_workloads: Workloads | None = None,
+    registry: Registry | None = None,
+) -> ClusterUsage:
+    """The usage of the cluster. None: the user may not list these objects.
+
+    The registry is that of the requests of the workloads.
+    """
+    registry = registry or Registry()
     known = None if nodes is None else list(nodes)
     working = [node for node in known or () if _is_schedulable(node)]
     offers = [_vector(registry, _nested_field(node, "status", "allocatable")) for node in working]
@@ -103,9 +126,30 @@ def cluster_usage(queues: Iterable[Document] | None, nodes: Iterable[Document] |
         row.entitled for row in rows
     ):  # the policy has no targets, or nothing is requested
         rows = [replace(row, entitled=None, entitled_to={}) for row in rows]
+    if found_workloads is not None:
+        rows = _with_waiting(rows, found_workloads.waiting_by_queue())
     denied = [NO_QUEUES] if queues is None else [NO_NODES] if known is None else []
     count = None if known is None else len(known)
-    return ClusterUsage(rows, registry, capacity, count, len(working), [*denied, *found.notes])
+    notes = [*denied, *found.notes]
+    return ClusterUsage(rows, registry, capacity, count, len(working), notes, found_workloads, known or ())
+
+
+def _with_waiting(rows: list[UsageRow], waiting: Mapping[tuple[str, str], int]) -> list[UsageRow]:
+    """The rows with the number of waiting pods; a parent has the sum of its children."""
+    below: Counter[str] = Counter()
+    by_queue: Counter[str] = Counter()
+    for (queue, _), number in waiting.items():
+        by_queue[queue] += number
+    for row in rows:
+        if not row.namespace and by_queue[row.name]:
+            steps = row.path.split("/")
+            below.update({"/".join(steps[:depth]): by_queue[row.name] for depth in range(1, len(steps) + 1)})
+    return [
+        replace(row, waiting=waiting.get((row.path.rpartition("/")[2], row.name.removeprefix("ns/")), 0))
+        if row.namespace
+        else replace(row, waiting=below[row.path])
+        for row in rows
+    ]
 
 
 def _by_status(row: UsageRow, figures: Document) -> UsageRow:

@@ -32,11 +32,11 @@ def usage_lines(board: ClusterUsage, columns: int, *, wide: bool = False, cut: b
     deepest = max((row.depth for row in board.rows), default=0)
     indent = next((step for step in (3, 2) if not cut or longest <= long or step * deepest <= long // 2), 1)
     names = [_name(row, indent) for row in board.rows]
-    heading = ["QUEUE", _scale(bar), *(heading for heading, _ in figures)]
+    heading = ["QUEUE", bar_scale(bar), *(heading for heading, _ in figures)]
     table = Table([Column(text, align_right=i > 1) for i, text in enumerate(heading)])
     rows = [
         [
-            _shortened(name, long),
+            shortened(name, long),
             usage_bar(row, bar),
             *(cells[i] for _, cells in figures),
         ]
@@ -85,15 +85,16 @@ def _columns(board: ClusterUsage, wide: bool) -> list[tuple[str, list[str]]]:
     rows = board.rows
     columns = [
         ("STATE", [_state(row.state) for row in rows]),
-        ("USED", [_percent(row.used) for row in rows]),
-        ("ENTITLED", [_percent(row.entitled) for row in rows]),
-        ("LIMIT", [_percent(row.limit) for row in rows]),
+        ("USED", [percent(row.used) for row in rows]),
+        ("ENTITLED", [percent(row.entitled) for row in rows]),
+        ("LIMIT", [percent(row.limit) for row in rows]),
         ("RUN", [str(row.counts["running"]) for row in rows]),
         ("INQ", [str(row.counts["inqueue"]) for row in rows]),
         ("PEND", [str(row.counts["pending"]) for row in rows]),
         ("UNKN", [str(row.counts["unknown"]) for row in rows]),
+        ("WAIT", ["-" if row.waiting is None else str(row.waiting) for row in rows]),
     ]
-    silent = {"STATE": {"", "Open"}, "LIMIT": {"-"}, "UNKN": {"0"}}
+    silent = {"STATE": {"", "Open"}, "LIMIT": {"-"}, "UNKN": {"0"}, "WAIT": {"-"}}
     if wide:
         columns.insert(0, ("WEIGHT", [row.weight for row in rows]))
         columns += [(name.upper(), [_resource_cell(board, row, name) for row in rows]) for name in board.resources]
@@ -124,7 +125,8 @@ def _name(row: UsageRow, indent: int = 3) -> str:
     return f"{'|':<{indent}}" * (row.depth - 1) + f"{'|':-<{indent}}" + row.name
 
 
-def _shortened(name: str, most: int) -> str:
+def shortened(name: str, most: int) -> str:
+    """A name cut to so many columns."""
     if display_width(name) <= most:
         return name
     while display_width(name) > most - 1:
@@ -136,7 +138,8 @@ def _state(state: str) -> str:
     return click.style(state, fg="yellow") if state not in ("", "Open") else state
 
 
-def _percent(share: float | None) -> str:
+def percent(share: float | None) -> str:
+    """A share for a table."""
     if share is None:
         return "-"
     return f"{share:.1%}" if 0 < share < 0.0995 else f"{share:.0%}"
@@ -149,7 +152,8 @@ def _bar_characters() -> Sequence[str]:
     return "█▓░│" if can_encode("█▓░│") else "#+.|"
 
 
-def _scale(cells: int) -> str:
+def bar_scale(cells: int) -> str:
+    """The heading of bars."""
     return f"0%{'100%':>{cells - 2}}"
 
 
@@ -164,6 +168,12 @@ def usage_bar(row: UsageRow, cells: int) -> str:
     if row.limit is not None:
         signs[min(cells - 1, _bar_cells(row.limit, cells))] = _BarCell(mark, "red")
     return "".join(sign.repeated(len(list(alike))) for sign, alike in groupby(signs))
+
+
+def share_bar(share: float | None, cells: int) -> str:
+    """A share without an entitlement as a bar."""
+    used = _bar_cells(share, cells)
+    return _BarCell(_bar_characters()[0], "green").repeated(used) + " " * (cells - used)
 
 
 class _BarCell(NamedTuple):
@@ -198,6 +208,7 @@ def usage_values(board: ClusterUsage) -> dict[str, Any]:
             "used": row.used,
             "entitled": row.entitled,
             "podgroups": dict(row.counts),
+            "waitingPods": row.waiting,
             "allocated": amounts(row.allocated),
             "entitledTo": amounts(row.entitled_to),
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
@@ -29,17 +30,19 @@ TIME_FIELDS = frozenset(
     }
 )
 
+MIN_COLUMNS = 40
+"""Lines are not wrapped to less than this."""
 NAMED_CONTAINERS = 5
 """The maximum number of blocked containers that the text names."""
 
 
-def report_lines(answer: WaitReport, *, virtual: bool = False) -> Iterator[str]:
-    """All of it. Virtual: times are those of a scenario, which begins at 0."""
-    yield click.style(answer.verdict, bold=True)
+def report_lines(answer: WaitReport, *, virtual: bool = False, columns: int | None = None) -> Iterator[str]:
+    """All of it. Virtual: times are those of a scenario, which begins at 0. With ``columns``, lines are that long."""
+    yield from (click.style(line, bold=True) for line in _wrapped(answer.verdict, columns))
     for heading, lines in (
         ("job", _job_section(answer, virtual)),
         ("containers", _container_section(answer)),
-        ("turn", _order_section(answer)),
+        ("turn", _order_section(answer, columns)),
         ("limits", [limit.message for limit in answer.limits]),
         ("nodes", _node_section(answer)),
         ("time", _time_section(answer)),
@@ -50,7 +53,17 @@ def report_lines(answer: WaitReport, *, virtual: bool = False) -> Iterator[str]:
         if found:
             yield ""
             yield click.style(heading.upper(), fg="cyan")
-            yield from (f"  {line}" for line in found)
+            yield from (part for line in found for part in _wrapped(f"  {line}", columns))
+
+
+def _wrapped(line: str, columns: int | None) -> list[str]:
+    """A line in parts that fit a terminal, the later ones indented; styles have no width, so a part may be shorter."""
+    if columns is None or len(click.unstyle(line)) <= columns:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(
+        line, max(MIN_COLUMNS, columns), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 # ---- sections ----------------------------------------------------------------------------------------------------
@@ -80,7 +93,7 @@ def _job_section(answer: WaitReport, virtual: bool) -> Iterator[str]:
         yield f"holds {said(answer.holds)}, the first since {since} ({seconds(answer.now - answer.running_since)})"
     if answer.target is not None and answer.running + answer.pending:
         tasks = "task" if answer.target == 1 else "tasks"
-        yield f"entitled to {answer.target:.4g} {tasks}, in whole ones {said(answer.whole)}"
+        yield f"entitled to {answer.target:.4g} {tasks}; rounded to whole tasks: {said(answer.whole)}"
     if answer.unit_tasks:
         owed = {True: ", which it is owed", False: ", which it is not owed", None: ""}[
             answer.owed if answer.target is not None else None
@@ -95,13 +108,13 @@ def _container_section(answer: WaitReport) -> Iterator[str]:
         yield f"and {len(answer.containers) - NAMED_CONTAINERS} more"
 
 
-def _order_section(answer: WaitReport) -> Iterator[str]:
+def _order_section(answer: WaitReport, columns: int | None) -> Iterator[str]:
     contest = answer.contest
     if contest is None:
         return
     rungs = contest.rungs
     wholes = any(rung.ours.whole for rung in rungs)
-    yield from column_table(
+    table = column_table(
         [
             ColumnCells("LEVEL", ["  " * depth + _short(rung.ours.name) for depth, rung in enumerate(rungs)]),
             ColumnCells("USED", [said(rung.ours.used) for rung in rungs]),
@@ -112,20 +125,37 @@ def _order_section(answer: WaitReport) -> Iterator[str]:
             ColumnCells("", [_place_text(rung, contest) for rung in rungs]),
         ]
     )
+    lines = list(table)
+    too_wide = columns is not None and max(len(click.unstyle(line)) for line in lines) > columns - 2
+    yield from _stacked_levels(contest) if too_wide else lines
     who = contest.first_job
     if who is not None and who != answer.job:
         yield f"{who} would be served first{' if there were room' if contest.supposing else ''}"
     if contest.measure == "want":
-        part = "their part of the cluster (nobody is owed: room is lent)" if contest.lending else "their own part"
+        part = "their own part"
+        if contest.lending:
+            part = "their part of the cluster (all jobs have their own part, so the rest is lent)"
         yield click.style(f"want: how much of {part} is missing; the largest is served first", dim=True)
     else:
         yield click.style("the smallest share is served first", dim=True)
 
 
+def _stacked_levels(contest: Competition) -> Iterator[str]:
+    """The levels one below the other, for a terminal that is narrower than their table."""
+    for depth, rung in enumerate(contest.rungs):
+        ours = rung.ours
+        place = _place_text(rung, contest)
+        yield "  " * depth + click.style(_short(ours.name), bold=True) + (f": {place}" if place else "")
+        figures = [f"used {said(ours.used)}"]
+        for name, amounts in (("entitled", ours.entitled), ("whole", ours.whole), ("at most", ours.limit)):
+            figures += [f"{name} {said(amounts)}"] if amounts else []
+        yield "  " * depth + f"  {'; '.join(figures)}; {contest.measure} {_key(ours)}"
+
+
 def _place_text(rung: TreeLevel, contest: Competition) -> str:
     first = rung.first
     if first is None:
-        return "first" if rung.rivals > 1 else "alone" if rung.rivals else ""
+        return "first" if rung.rivals > 1 else "no competitor" if rung.rivals else ""
     if rung.place is None:
         mine = "nothing below it is owed" if contest.measure == "want" and not contest.lending else "not in the running"
         return f"{mine}; {_competitor_text(first, contest)} is served first"
@@ -191,7 +221,7 @@ def _time_section(answer: WaitReport) -> Iterator[str]:
     elif outlook.takes_at is not None:
         yield f"takes back what other queues hold beyond their part {_since_or_in(outlook.takes_at, now)}"
         if outlook.takes_at <= now and outlook.starts_at is None:
-            yield "nobody is there who could make way for it now"
+            yield "no running task could make room for it now"
     if outlook.patience_at is not None and outlook.holds_at is None:
         yield f"capacity is reserved for it {_since_or_in(outlook.patience_at, now)}, unless another job comes first"
     if outlook.holds_at is not None and outlook.hold_ends is not None and outlook.holds_at <= now:

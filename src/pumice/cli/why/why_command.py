@@ -79,10 +79,14 @@ def why(cluster: Cluster, job: str, config: Path | None, files: tuple[str, ...],
         answer = _explain_in_cluster(job, cluster, config)
     if answer is None:
         return NO_SUCH_JOB
+    import shutil
+    import sys
+
     from pumice.cli.why.report_output import report_lines, report_values
 
     if output == "text":
-        for line in report_lines(answer, virtual=bool(files)):
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        for line in report_lines(answer, virtual=bool(files), columns=columns):
             echo(line)
     else:
         echo_values(report_values(answer, virtual=bool(files)), output)

@@ -25,6 +25,8 @@ from pumice.model.queue_states import effective_state, state_when_idle
 from pumice.model.specs import DEFAULT_QUEUE, ROOT, Queue, QueueState
 
 OWN: Final = "OwnState"
+COMMANDED: Final = "a Command changed the state"
+"""How the message of the condition begins from a command until the state has followed it."""
 WEIGHTS: Final = "WeightsAgree"
 PLACED: Final = "Placed"
 OURS: Final = (WEIGHTS, PLACED, OWN)
@@ -62,7 +64,7 @@ def conditions_of(queue: Object) -> list[Document]:
 
 def with_own_state(queue: Object, own: QueueState, now: str) -> Document:
     """The status patch that changes a queue's own state. The displayed state follows later."""
-    return {"conditions": _renewed(queue, {**_ours(queue), OWN: _own(own, "a Command changed the state")}, now)}
+    return {"conditions": _renewed(queue, {**_ours(queue), OWN: _own(own, COMMANDED)}, now)}
 
 
 @dataclass(frozen=True, slots=True)

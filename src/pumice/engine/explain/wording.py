@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kubebase.resource_vector import PODS, Registry
+from kubebase.resource_vector import CPU, MEMORY, PODS, Registry
 from pumice.engine.explain.wait_report import Amounts
 from pumice.model.specs import Items
 
@@ -18,7 +18,9 @@ class AmountFormatter:
         self._registry = registry
 
     def amount(self, j: int, amount: int) -> str:
-        """One amount, without the name of its resource."""
+        """One amount, without the name of its resource; devices are counted, so parts of one are decimals."""
+        if j not in (CPU, MEMORY, PODS) and amount % 1000:
+            return f"{amount / 1000:.3f}".rstrip("0")
         return self._registry.format_amount(j, amount)
 
     def name(self, j: int) -> str:
