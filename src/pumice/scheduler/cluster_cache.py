@@ -28,6 +28,9 @@ from pumice.model.specs import (
     TaskSpec,
     TaskStatus,
 )
+from pumice.scheduler.gated_pods import GatedPods
+
+POD_GROUPS = "podgroups.scheduling.volcano.sh"
 
 KINDS: dict[str, tuple[str, type[Described]]] = {
     "nodes": ("Node", NodeSpec),
@@ -36,7 +39,7 @@ KINDS: dict[str, tuple[str, type[Described]]] = {
     "poddisruptionbudgets.policy": ("PodDisruptionBudget", DisruptionBudget),
     "priorityclasses.scheduling.k8s.io": ("PriorityClass", PriorityClass),
     "queues.scheduling.volcano.sh": ("Queue", Queue),
-    "podgroups.scheduling.volcano.sh": ("PodGroup", JobSpec),
+    POD_GROUPS: ("PodGroup", JobSpec),
 }
 """The resources that feed the engine: their kind, and the type each is decoded to."""
 
@@ -70,6 +73,8 @@ class ClusterCache:
             tuple[str, str], Described
         ] = {}  # by resource and key: many changes do not concern the engine
         self._enqueued: dict[str, str] = {}  # enqueued jobs, and the uid of their podgroup
+        self._groups: dict[str, JobSpec] = {}  # as last seen, by key
+        self._gated = GatedPods(schedulers)
 
     # ---- watch events -------------------------------------------------------------------------------------
 
@@ -77,35 +82,56 @@ class ClusterCache:
         """The events for the engine that a change causes; none if the engine would see no difference."""
         kind, described = KINDS[change.resource]
         if change.new is None:
-            self._forget(change)
+            ungated = self._forget(change)
             self._last_delivered.pop((change.resource, change.key), None)
             yield Gone(described, change.key)
+            yield from self._job_events(ungated)
             return
         try:
             found = describe(kind, change.new, registry=self._registry, schedulers=self._schedulers)
         except ObjectError as error:
             self._refused(error)  # the last valid state stays in force
             return
+        if isinstance(found, JobSpec):
+            self._uids[f"podgroups/{change.key}"] = change.uid
+            self._groups[change.key] = found
+            yield from self._job_events({change.key})
+            return
+        regated: set[str] = set()
         if isinstance(found, TaskSpec):
             self._uids[f"pods/{change.key}"] = change.uid
             self._tasks[change.key] = found
+            regated = self._gated.follow(change.key, change.new, found)
             found = self._as_assumed(change.key, change.uid, found)
-        elif isinstance(found, JobSpec):
-            self._uids[f"podgroups/{change.key}"] = change.uid
-            found = self._as_enqueued(change.key, change.uid, found)
-        place = (change.resource, change.key)
-        if found is not None and self._last_delivered.get(place) != found:
-            self._last_delivered[place] = found
+        if found is not None:
+            yield from self._deliver(change.resource, change.key, found)
+        yield from self._job_events(regated)
+
+    def _job_events(self, keys: Collection[str]) -> Iterator[Event]:
+        """The events of podgroups that changed, or whose gated pods did."""
+        for key in sorted(keys):
+            seen = self._groups.get(key)
+            if seen is not None:
+                enqueued = self._as_enqueued(key, self.uid("podgroups", key), seen)
+                yield from self._deliver(POD_GROUPS, key, self._gated.without_gated(key, enqueued))
+
+    def _deliver(self, resource: str, key: str, found: Described) -> Iterator[Event]:
+        if self._last_delivered.get((resource, key)) != found:
+            self._last_delivered[resource, key] = found
             yield Changed(found)
 
-    def _forget(self, change: Change[Any]) -> None:
+    def _forget(self, change: Change[Any]) -> set[str]:
+        """Forget an object that is gone. Returns the jobs whose gated pods are others now."""
         if change.resource == "pods":
             self._tasks.pop(change.key, None)
             self._assumed.pop(change.key, None)
             self._uids.pop(f"pods/{change.key}", None)
-        elif change.resource == "podgroups.scheduling.volcano.sh":
+            return self._gated.forget(change.key)
+        if change.resource == POD_GROUPS:
             self._enqueued.pop(change.key, None)
+            self._groups.pop(change.key, None)
             self._uids.pop(f"podgroups/{change.key}", None)
+        return set()
 
     def _as_assumed(self, key: str, uid: str, seen: TaskSpec) -> TaskSpec:
         assumed = self._assumed.get(key)

@@ -44,6 +44,8 @@ from pumice.kube.resources import (
     RESOURCE_QUOTAS,
     Resource,
 )
+from pumice.model.specs import JobSpec, TaskSpec
+from pumice.scheduler.gated_pods import GatedPods
 
 WATCHED_RESOURCES: tuple[Resource[Any], ...] = (
     NODES,
@@ -127,6 +129,7 @@ class ClusterSnapshot:
         registry = Registry()
         engine = Engine(config, plugin_factories(config), registry, LIVE)
         engine.context.now = now
+        gated, jobs = GatedPods(self._scheduler_names), dict[str, JobSpec]()
         for resource in WATCHED_RESOURCES:
             for document in self.documents[resource.name]:
                 try:
@@ -139,6 +142,13 @@ class ClusterSnapshot:
                 else:
                     if described is not None:
                         engine.apply(Changed(described))
+                    if isinstance(described, TaskSpec):
+                        gated.follow(described.key, shown, described)
+                    elif isinstance(described, JobSpec):
+                        jobs[described.key] = described
+        for key, job in jobs.items():
+            if (without := gated.without_gated(key, job)) is not job:
+                engine.apply(Changed(without))
         engine.prepare()
         engine.restore(self._checkpoint(engine, now))
         return engine
