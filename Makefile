@@ -16,7 +16,7 @@ CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
 SUITABLE   := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-kube test-node test-long lint format bench bench-peers lock clean
+.PHONY: help demo test test-quick test-kube test-node test-volcano test-long lint format bench bench-peers lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -43,6 +43,12 @@ test-node: $(VENV)/.dev ## the tests on real kubelets and containers, which are 
 	if [ $$status -eq 3 ] && [ "$$PUMICE_TEST_NODE" != 1 ]; then echo "skipped: no real nodes here"; exit 0; fi; \
 	[ $$status -eq 0 ] || exit $$status; \
 	echo "with $$place"; $(BIN)/pytest -m node tests/node $(AGAIN)
+
+test-volcano: $(VENV)/.dev ## Volcano's own end-to-end suites, which are built once if need be; half an hour (SUITES="jobp vcctl")
+	@place=$$($(BIN)/python -m tools.volcano_suites); status=$$?; \
+	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then echo "skipped: no suites of Volcano here"; exit 0; fi; \
+	[ $$status -eq 0 ] || exit $$status; \
+	$(BIN)/python -m tests.volcano.run $(addprefix --suite ,$(SUITES)) $(ARGS)
 
 test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m "long and not kube" -s
