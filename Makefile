@@ -45,10 +45,11 @@ test-node: $(VENV)/.dev ## the tests on real kubelets and containers, which are 
 	echo "with $$place"; $(BIN)/pytest -m node tests/node $(AGAIN)
 
 test-volcano: $(VENV)/.dev ## Volcano's own end-to-end suites, which are built once if need be; half an hour (SUITES="jobp vcctl")
-	@place=$$($(BIN)/python -m tools.volcano_suites); status=$$?; \
+	@$(BIN)/python -m tools.volcano_suites; status=$$?; \
 	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then echo "skipped: no suites of Volcano here"; exit 0; fi; \
 	[ $$status -eq 0 ] || exit $$status; \
-	$(BIN)/python -m tests.volcano.run $(addprefix --suite ,$(SUITES)) $(ARGS)
+	if [ "$(SERVER)" = kubernetes ]; then K8S_BIN=$$($(BIN)/python -m tools.kubernetes_binaries) || exit; export K8S_BIN; fi; \
+	$(BIN)/python -m tests.volcano.run $(addprefix --server ,$(SERVER)) $(addprefix --suite ,$(SUITES)) $(ARGS)
 
 test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m "long and not kube" -s

@@ -1,12 +1,11 @@
-"""A cluster of ``pumice up`` as Volcano's own runs of the suites have it: nodes, definitions, the ConfigMap.
+"""A cluster as Volcano's own runs of the suites have it: nodes, definitions, the ConfigMap.
 
 Cases change the scheduler's configuration in a ConfigMap that Volcano's scheduler has mounted. A thread plays that
-mount: it writes the ConfigMap into the file that ``pumice up`` reads and follows.
+mount: it writes the ConfigMap into the file that Pumice's scheduler reads and follows.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from pumice.config.plugin_loader import plugin_names
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import read_kubeconfig
 from pumice.kube.client.sync_client import Client
-from tests.support.processes import started_process
+from tests.volcano.servers import Server
 from tools.volcano_suites import CONFIGURATION, DEFINITIONS
 
 NODES = {
@@ -35,8 +34,6 @@ SYSTEM_REQUEST = {"cpu": "100m", "memory": "50Mi"}
 """What the network of Volcano's own clusters requests on every node: three pods of one CPU fit on a node, not four."""
 MISSING_PROGRAMS = "xxx xyz fake.sh"
 """Programs that cases run because no image has them."""
-SPEED = 10
-"""Seconds of a container's life per second, so that pods take a tenth of their grace period to stop."""
 CONFIG_NAMESPACE, CONFIG_MAP = "volcano-system", "integration-scheduler-configmap"
 START_SECONDS = 120.0
 POLL_SECONDS = 0.2
@@ -50,15 +47,11 @@ GANG_SETTINGS = {"enableJobStarving": True}
 
 
 @contextmanager
-def conformance_cluster(work: Path, suites: Path) -> Iterator[Path]:
-    """A running cluster; yields the path of its kubeconfig. ``work`` gets its log."""
-    kubeconfig, config, nodes = work / "kubeconfig", work / "scheduler.yaml", work / "nodes.yaml"
-    conf = (suites / CONFIGURATION).read_text()
+def conformance_cluster(server: Server, work: Path, suites: Path) -> Iterator[Path]:
+    """A running cluster; yields the path of its kubeconfig. ``work`` gets its logs."""
+    config, conf = work / "scheduler.yaml", (suites / CONFIGURATION).read_text()
     _write_config(config, conf)
-    nodes.write_text(yaml.safe_dump_all(_node(name, taints) for name, taints in NODES.items()))
-    command = [sys.executable, "-P", "-m", "pumice", "up", "--memory", "--port", "0", "--speed", str(SPEED)]
-    command += ["--nodes-file", str(nodes), "--kubeconfig", str(kubeconfig), "--config", str(config)]
-    with (work / "cluster.log").open("w") as log, started_process(command, stdout=log, stderr=log):
+    with server(work, [_node(name, taints) for name, taints in NODES.items()], config) as kubeconfig:
         client = _connect(kubeconfig)
         _create_definitions(client, suites / DEFINITIONS)
         for name in NODES:

@@ -14,7 +14,8 @@ from tests.volcano.suite_run import Case, Outcome
 
 PATH = Path(__file__).with_name("differences.yaml")
 _REQUIRED = ("class", "reason", "cases")
-_OPTIONAL = ("slow", "flaky")
+_FLAGS = ("slow", "flaky")
+_SERVER = "server"
 
 
 class DifferenceClass(Enum):
@@ -49,17 +50,17 @@ class DifferencesError(ValueError):
     """The list of differences is malformed."""
 
 
-def read_differences(path: Path = PATH) -> dict[str, list[Difference]]:
-    """The differences of each suite."""
+def read_differences(server: str, path: Path = PATH) -> dict[str, list[Difference]]:
+    """The differences of each suite on this server."""
     suites = yaml.safe_load(path.read_text())
-    return {suite: list(_read_suite(suite, entries or ())) for suite, entries in suites.items()}
+    return {suite: list(_read_suite(suite, entries or (), server)) for suite, entries in suites.items()}
 
 
-def _read_suite(suite: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[Difference]:
+def _read_suite(suite: str, entries: Sequence[Mapping[str, Any]], server: str) -> Iterator[Difference]:
     seen: set[str] = set()
     for number, entry in enumerate(entries):
         where = f"{suite}[{number}]"
-        if unknown := entry.keys() - {*_REQUIRED, *_OPTIONAL}:
+        if unknown := entry.keys() - {*_REQUIRED, *_FLAGS, _SERVER}:
             raise DifferencesError(f"{where}: unknown field {min(unknown)!r}")
         for key in _REQUIRED:
             if not entry.get(key):
@@ -70,13 +71,15 @@ def _read_suite(suite: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[Di
             supported = ", ".join(known.value for known in DifferenceClass)
             message = f"{where}.class: Unsupported value: {entry['class']!r}: supported values: {supported}"
             raise DifferencesError(message) from None
+        if entry.get(_SERVER, server) != server:
+            continue
         for case, failure in entry["cases"].items():
             if case in seen:
                 raise DifferencesError(f"{where}.cases: Duplicate value: {case!r}")
             if not failure:
                 raise DifferencesError(f"{where}.cases[{case}]: Required value: a part of the message it fails with")
             seen.add(case)
-            options = {key: bool(entry.get(key)) for key in _OPTIONAL}
+            options = {key: bool(entry.get(key)) for key in _FLAGS}
             yield Difference(case, difference_class, entry["reason"], str(failure), **options)
 
 

@@ -11,6 +11,7 @@ from tests.volcano.differences import (
     read_differences,
 )
 from tests.volcano.run import summary
+from tests.volcano.servers import SERVERS
 from tests.volcano.suite_run import Case, Outcome
 from tools.volcano_suites import SUITES
 
@@ -21,8 +22,16 @@ def listed(case, **more):
     return Difference(case, DifferenceClass.DESIGN, "on purpose", "expected 2", **more)
 
 
-def test_shipped_list_is_valid_and_names_every_suite():
-    assert read_differences().keys() == set(SUITES)
+@pytest.mark.parametrize("server", SERVERS)
+def test_shipped_list_is_valid_and_names_every_suite(server):
+    assert read_differences(server).keys() == set(SUITES)
+
+
+def test_entry_may_count_for_one_server(tmp_path):
+    path = tmp_path / "list.yaml"
+    path.write_text("a: [{class: missing, reason: r, server: embedded, cases: {c: m}}]")
+    assert [entry.case for entry in read_differences("embedded", path)["a"]] == ["c"]
+    assert read_differences("kubernetes", path) == {"a": []}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +55,7 @@ def test_malformed_list_is_refused(tmp_path, text, complaint):
     path = tmp_path / "list.yaml"
     path.write_text(text)
     with pytest.raises(DifferencesError, match=complaint):
-        read_differences(path)
+        read_differences("embedded", path)
 
 
 def test_expected_outcomes():
