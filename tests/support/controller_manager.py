@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import yaml
@@ -41,15 +41,18 @@ def binary() -> Path | None:
 
 
 @contextlib.contextmanager
-def controller_manager(administrator: Path, log: Path) -> Iterator[None]:
-    """The controllers at work for the time of a ``with`` block, with the administrator's rights but their own name."""
+def controller_manager(administrator: Path, log: Path, more: Sequence[str] = ()) -> Iterator[None]:
+    """The controllers at work for the time of a ``with`` block, with the administrator's rights but their own name.
+
+    ``more``: controllers that the embedded server does not have.
+    """
     found = binary()
     assert found is not None, f"{NAME} is neither in K8S_BIN nor on PATH"
     kubeconfig = administrator.with_name(f"{NAME}.kubeconfig")
     access = yaml.safe_load(administrator.read_text())
     access["users"][0]["user"] |= {"as": f"system:{NAME}", "as-groups": ["system:masters"]}
     kubeconfig.write_text(yaml.safe_dump(access))
-    command = [str(found), f"--kubeconfig={kubeconfig}", f"--controllers={','.join(CONTROLLERS)}"]
+    command = [str(found), f"--kubeconfig={kubeconfig}", f"--controllers={','.join((*CONTROLLERS, *more))}"]
     command += ["--leader-elect=false", "--secure-port=0", "--kube-api-qps=500", "--kube-api-burst=1000"]
     with kubernetes.started(log, command) as process:
         yield

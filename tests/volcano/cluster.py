@@ -113,7 +113,10 @@ def _follow_config(kubeconfig: Path, config: Path, conf: str, ended: threading.E
     client = Client(read_kubeconfig(kubeconfig))
     path = f"/api/v1/namespaces/{CONFIG_NAMESPACE}/configmaps/{CONFIG_MAP}"
     while not ended.wait(POLL_SECONDS):
-        found = client.get(path)["data"][CONFIGURATION]
+        try:
+            found = client.get(path)["data"][CONFIGURATION]
+        except (ApiError, UnreachableError):
+            continue  # a mount keeps what it has
         if found != conf:
             conf = found
             _write_config(config, conf)
