@@ -16,8 +16,8 @@ CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
 SUITABLE   := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-kube test-node test-clients test-operators test-long lint format package bench \
-	bench-peers lock clean
+.PHONY: help demo test test-quick test-kube test-node test-clients test-operators test-volcano test-long lint format \
+	package bench bench-peers lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -56,6 +56,13 @@ test-operators: $(VENV)/.dev ## the tests with mpi-operator, which is built once
 	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then echo "skipped: no operator here"; exit 0; fi; \
 	[ $$status -eq 0 ] || exit $$status; \
 	echo "with $$place"; PUMICE_OPERATORS="$$place" $(BIN)/pytest -m operators tests/operators $(AGAIN)
+
+test-volcano: $(VENV)/.dev ## Volcano's own end-to-end suites, which are built once if need be; half an hour (SUITES="jobp vcctl")
+	@$(BIN)/python -m tools.volcano_suites; status=$$?; \
+	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then echo "skipped: no suites of Volcano here"; exit 0; fi; \
+	[ $$status -eq 0 ] || exit $$status; \
+	if [ "$(SERVER)" = kubernetes ]; then K8S_BIN=$$($(BIN)/python -m tools.kubernetes_binaries) || exit; export K8S_BIN; fi; \
+	$(BIN)/python -m tests.volcano.run $(addprefix --server ,$(SERVER)) $(addprefix --suite ,$(SUITES)) $(ARGS)
 
 test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m "long and not kube" -s

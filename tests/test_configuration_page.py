@@ -57,8 +57,8 @@ configurations:
   arguments: {x: 1}
 """
     assert read_config(text, "here").notes == (
-        'plugin reclaim: argument reclaim.minRunTime has no effect, did you mean "reclaim.minRuntime"?',
-        "plugin allocate: argument x has no effect",
+        'action reclaim: argument reclaim.minRunTime has no effect, did you mean "reclaim.minRuntime"?',
+        "action allocate: argument x has no effect",
         'plugin drf: argument drf.patiense has no effect, did you mean "drf.patience"?',
         "plugin predicates: argument predicate.CacheEnable has no effect",
     )

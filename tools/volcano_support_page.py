@@ -1,4 +1,4 @@
-"""Writes docs/volcano-support.md from the table of Volcano's features in the code.
+"""Writes docs/volcano-support.md from the table of Volcano's features in the code, and the list of differing cases.
 
 python tools/volcano_support_page.py > docs/volcano-support.md
 """
@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import yaml
 
 from pumice.admission.request import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, PODGROUPS, PODS, QUEUES
 from pumice.admission.volcano_support import (
@@ -41,7 +44,8 @@ What a user of Volcano finds here, and what not.
 | **not there** | rejected, or not served, with a message that names it |
 
 [Kinds](#kinds) · [Fields](#fields) · [Annotations](#annotations) · [Job plugins](#job-plugins) ·
-[Actions](#actions) · [Scheduler plugins](#scheduler-plugins) · [Arguments](#arguments) · [Flags](#flags)
+[Actions](#actions) · [Scheduler plugins](#scheduler-plugins) · [Arguments](#arguments) · [Flags](#flags) ·
+[End-to-end suites](#end-to-end-suites)
 
 ## Kinds
 
@@ -85,6 +89,22 @@ that is not in this table.
 """
 
 
+SUITES_HEAD = """
+## End-to-end suites
+
+`make test-volcano` runs Volcano's own suites {suites} against `pumice up`. They are compiled unchanged
+from the Go module `volcano.sh/volcano`, in the version that [volcano_suites.py](../tools/volcano_suites.py) names. The
+scheduler has the configuration of Volcano's CI, less the plugins that are not there, and Volcano's defaults for the
+queue of jobs that name none, for reclaim and for `enableJobStarving`. Every case passes but these, which
+[differences.yaml](../tests/volcano/differences.yaml) names one by one:
+
+| suite | cases | | reason |
+|---|---|---|---|
+"""
+
+DIFFERENCES = Path(__file__).parent.parent / "tests" / "volcano" / "differences.yaml"
+
+
 def page() -> str:
     """The whole page."""
     return "".join(_parts())
@@ -115,6 +135,16 @@ def _parts() -> Iterator[str]:
     yield from _table("argument", (*_arguments(), *ARGUMENTS))
     yield "\n## Flags\n\n"
     yield from _table("flag", _flags())
+    yield from _suites()
+
+
+def _suites() -> Iterator[str]:
+    """The differing cases of Volcano's suites, by reason."""
+    suites = yaml.safe_load(DIFFERENCES.read_text())
+    yield SUITES_HEAD.format(suites=", ".join(suites))
+    for suite, entries in suites.items():
+        for entry in entries:
+            yield f"| `{suite}` | {len(entry['cases'])} | {entry['class']} | {entry['reason']} |\n"
 
 
 def _arguments() -> Iterator[Feature]:

@@ -42,6 +42,12 @@ def test_utilisation_counts_pending_groups_and_running_groups_once():
     assert utilisation("q", around) == Fraction(3, 10)
 
 
+def test_utilisation_ignores_quota_names_in_min_resources():
+    around = world(node("n", cpu="10"), queue("q"))
+    tell(around, group("pending", "q", minResources={"cpu": "1", "limits.cpu": "9", "count/pods": "3"}))
+    assert utilisation("q", around) == Fraction(1, 10)
+
+
 def test_a_job_counts_until_its_podgroup_does():
     asks = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}}
     around = world(node("n", cpu="10"), queue("q"))

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from kubebase.resource_vector import Registry, ResourceError, Vector
@@ -121,7 +122,7 @@ class Kubelets:
         if pod is not None and pod["metadata"]["uid"] == pod_state.uid:
             if pod_state.deleted is not None:
                 pod_state.deleted = self._clock.now()
-            pod_state.step = next_step(pod, pod_state.entered, pod_state.deleted, self._clock, self._config)
+            pod_state.step = self._next_step(pod, pod_state)
         self._schedule_step(key, pod_state.step)
 
     def on_pod_change(self, change: Change, *, first: bool = False) -> None:
@@ -143,7 +144,16 @@ class Kubelets:
             self._free_resources(pod_state)
         self._note_stage(pod_state, pod, first=first)
         self._note_deletion(pod_state, pod, first=first)
-        self._schedule_step(key, next_step(pod, pod_state.entered, pod_state.deleted, self._clock, self._config))
+        self._schedule_step(key, self._next_step(pod, pod_state))
+
+    def _next_step(self, pod: Object, pod_state: _PodState) -> PodStep | None:
+        config = self._config_of(pod_state.host)
+        return next_step(pod, pod_state.entered, pod_state.deleted, self._clock, config)
+
+    def _config_of(self, host: NodeAgent) -> KubeletConfig:
+        if not host.missing_programs:
+            return self._config
+        return replace(self._config, missing_programs=host.missing_programs)
 
     def _add_pod(self, key: str, pod: Object) -> _PodState:
         host = self.nodes.get_or_add(pod["spec"]["nodeName"])
@@ -275,7 +285,7 @@ class Kubelets:
                     at=at,
                     entered=pod_state.entered,
                     clock=self._clock,
-                    identity=identity,
+                    config=self._config_of(pod_state.host),
                 )
                 await self._update_status(key, pod_state, leave)
             case PodAction.RESTART:

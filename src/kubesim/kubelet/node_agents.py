@@ -1,7 +1,8 @@
 """The simulated nodes: registration, status reports and leases.
 
 Existing nodes are taken over at start; nodes that a client creates later are simulated as well, unless they are
-annotated ``simulated: "false"`` (in the domain of the product).
+annotated ``simulated: "false"`` (in the domain of the product). A node annotated ``missing-programs: "xyz train.sh"``
+simulates images that lack these programs: commands that run one of them exit with 127.
 
 A real kubelet renews its lease every 10 seconds. Thousands of simulated ones would do nothing else, so their leases are
 long and renewed rarely; the node lifecycle controller does not need them for simulated nodes.
@@ -24,6 +25,7 @@ from kubesim.kubelet.node_template import fill_in_node, internal_address, node_n
 from kubesim.registry.registry import Object
 
 AT_ONCE = 256
+MISSING_PROGRAMS = "missing-programs"
 LEASE_SECONDS = 3600
 RENEW_SECONDS = 1200.0
 
@@ -31,7 +33,7 @@ RENEW_SECONDS = 1200.0
 class NodeAgent:
     """The kubelet's state of a node. Without a uid the node does not exist, but pods are bound to its name."""
 
-    __slots__ = ("address", "alive", "capacity", "name", "pods", "uid")
+    __slots__ = ("address", "alive", "capacity", "missing_programs", "name", "pods", "uid")
 
     def __init__(self, name: str, registry: Registry) -> None:
         self.name = name
@@ -39,6 +41,7 @@ class NodeAgent:
         self.alive = False
         self.address = ""
         self.capacity = NodeCapacity(registry)
+        self.missing_programs = frozenset[str]()
         self.pods: set[str] = set()
 
 
@@ -74,8 +77,13 @@ class NodeAgents:
             host.uid = node["metadata"]["uid"]
             host.address = internal_address(node)
             host.capacity.resize(node)
+            host.missing_programs = self._missing_programs(node)
             self._take_number(node)
         return host
+
+    def _missing_programs(self, node: Object) -> frozenset[str]:
+        annotations = node["metadata"].get("annotations") or {}
+        return frozenset(annotations.get(self._api.identity.annotation(MISSING_PROGRAMS), "").split())
 
     def drop_unused(self, host: NodeAgent) -> None:
         """Remove an agent whose node does not exist and has no pods."""

@@ -68,6 +68,8 @@ class KubeletConfig:
     identity: ServerIdentity = KUBESIM
     """In its domain are the annotations that pods describe their behaviour with; its name is the container runtime."""
     start_seconds: float = 0.1
+    missing_programs: frozenset[str] = frozenset()
+    """Programs that no image has: commands that run them exit with 127."""
 
 
 def pod_stage(pod: Object) -> PodStage:
@@ -105,7 +107,7 @@ def next_step(
     """The next step of a pod. ``deleted``: when its deletion was observed, more precise than its timestamp."""
     here = pod_stage(pod)
     if "deletionTimestamp" in pod["metadata"]:
-        return _deletion_step(pod, here, entered, deleted, clock, config.identity)
+        return _deletion_step(pod, here, entered, deleted, clock, config)
     if here is PodStage.OVER:
         return None
     if here is PodStage.NEW:
@@ -120,7 +122,7 @@ def _next_stage_step(
     pod: Object, here: PodStage, entered: float, clock: Clock, config: KubeletConfig
 ) -> PodStep | None:
     try:
-        plan = read_behavior(pod, config.identity)
+        plan = read_behavior(pod, config.identity, config.missing_programs)
     except PodBehaviorError:
         # It is reported at the start; a pod that already runs continues as without annotations.
         return PodStep(PodAction.START, entered) if here is PodStage.STARTING else None
@@ -142,7 +144,7 @@ def _deadline_step(pod: Object, clock: Clock) -> PodStep | None:
 
 
 def _deletion_step(
-    pod: Object, here: PodStage, entered: float, deleted: float | None, clock: Clock, identity: ServerIdentity
+    pod: Object, here: PodStage, entered: float, deleted: float | None, clock: Clock, config: KubeletConfig
 ) -> PodStep | None:
     about = pod["metadata"]
     grace = about.get("deletionGracePeriodSeconds") or 0
@@ -152,7 +154,7 @@ def _deletion_step(
         return PodStep(PodAction.REMOVE, since) if grace else None  # without grace only finalizers hold it
     if here is not PodStage.RUNNING:
         return PodStep(PodAction.STOP, since)
-    plan = _behavior_or_default(pod, identity)
+    plan = _behavior_or_default(pod, config)
     stop = grace if plan.stop_seconds is None else min(plan.stop_seconds, grace)
     end = PodStep(PodAction.STOP, since + clock.real(stop))
     if plan.seconds is None:
@@ -160,10 +162,10 @@ def _deletion_step(
     return min(PodStep(PodAction.EXIT, entered + clock.real(plan.seconds)), end, key=lambda step: step.due)
 
 
-def _behavior_or_default(pod: Object, identity: ServerIdentity) -> PodBehavior:
+def _behavior_or_default(pod: Object, config: KubeletConfig) -> PodBehavior:
     """The behaviour of running containers; with malformed annotations they run until they are stopped."""
     try:
-        return read_behavior(pod, identity)
+        return read_behavior(pod, config.identity, config.missing_programs)
     except PodBehaviorError:
         return PodBehavior()
 
@@ -240,15 +242,18 @@ def restart(pod: Object, at: float, identity: ServerIdentity) -> None:
     container_status.set_pod_conditions(pod, now)
 
 
-def exit_containers(pod: Object, at: float, entered: float, clock: Clock, identity: ServerIdentity) -> None:
-    """The containers exit, and the pod ends unless they failed and are to be restarted.
+def exit_containers(pod: Object, at: float, entered: float, clock: Clock, config: KubeletConfig) -> None:
+    """The containers exit, and the pod ends unless they are to be restarted.
 
-    Under the policy ``Always`` a real pod never ends. Here the annotations tell when it does, and most manifests
-    omit the policy, so the pod ends.
+    Under the policy ``Always`` a real pod never ends. Annotations tell when the pod ends, and most manifests omit the
+    policy, so the pod ends then; containers that end by their command are restarted.
     """
-    code = read_behavior(pod, identity).exit_code
-    fails = code != 0 and pod["spec"].get("restartPolicy") == "OnFailure"
-    if not fails or "deletionTimestamp" in pod["metadata"]:
+    identity = config.identity
+    plan = read_behavior(pod, identity, config.missing_programs)
+    code = plan.exit_code
+    policy = pod["spec"].get("restartPolicy") or "Always"
+    again = (code != 0 and policy == "OnFailure") or (plan.by_command and policy == "Always")
+    if not again or "deletionTimestamp" in pod["metadata"]:
         _end(pod, at, code, identity)
         return
     now, wait = stamp(at), restart_backoff(restarts(pod), (at - entered) * clock.speed)
@@ -281,7 +286,7 @@ def stop(pod: Object, at: float, identity: ServerIdentity) -> None:
     """The containers are stopped because the pod is being deleted."""
     about = pod["metadata"]
     grace = about.get("deletionGracePeriodSeconds") or 0
-    seconds = _behavior_or_default(pod, identity).stop_seconds
+    seconds = _behavior_or_default(pod, KubeletConfig(identity)).stop_seconds
     obeys = seconds is not None and seconds < grace
     _end(pod, at, container_status.STOPPED if obeys else container_status.KILLED, identity, failed=True)
 

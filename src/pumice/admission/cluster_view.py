@@ -39,6 +39,7 @@ from pumice.admission.request import (
 )
 from pumice.kube.decode import api_types
 from pumice.kube.decode.hyper_nodes import hyper_node
+from pumice.kube.decode.min_resources import requested_resources
 from pumice.kube.decode.preemption_annotations import queue_name
 from pumice.kube.decode.queues import queue as queue_of
 from pumice.kube.decode.struct_decode import microseconds, read
@@ -304,7 +305,7 @@ class ClusterView:
         phase = (found.get("status") or {}).get("phase") or ""
         owners = (found.get("metadata") or {}).get("ownerReferences") or ()
         job = next((o for o in owners if o["kind"] == "Job" and o["apiVersion"].startswith("batch.volcano.sh/")), None)
-        least = self._vector(spec_of(found).get("minResources"))
+        least = self._vector(requested_resources(spec_of(found).get("minResources") or {}))
         return WorkloadSummary(
             queue=spec_of(found).get("queue") or "",
             unfinished=phase not in _OVER,

@@ -43,7 +43,8 @@ def _without_effect(config: SchedulerConfig, factories: Mapping[str, PluginFacto
             if not any(argument.is_called(name) for argument in takes or ()):
                 close = get_close_matches(name, [argument.name for argument in takes or ()], 1, 0.9)
                 meant = f', did you mean "{close[0]}"?' if close else ""
-                yield f"plugin {entry.name}: argument {name} has no effect{meant}"
+                kind = "action" if isinstance(entry, ActionConfig) else "plugin"
+                yield f"{kind} {entry.name}: argument {name} has no effect{meant}"
 
 
 def default_config() -> SchedulerConfig:

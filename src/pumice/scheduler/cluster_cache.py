@@ -34,7 +34,10 @@ from pumice.model.specs import (
     TaskSpec,
     TaskStatus,
 )
+from pumice.scheduler.gated_pods import GatedPods
 from pumice.scheduler.volumes.volume_cache import STORAGE_RESOURCES, VolumeCache
+
+POD_GROUPS = "podgroups.scheduling.volcano.sh"
 
 KINDS: dict[str, tuple[str, type[Described]]] = {
     "nodes": ("Node", NodeSpec),
@@ -44,7 +47,7 @@ KINDS: dict[str, tuple[str, type[Described]]] = {
     "poddisruptionbudgets.policy": ("PodDisruptionBudget", DisruptionBudget),
     "priorityclasses.scheduling.k8s.io": ("PriorityClass", PriorityClass),
     "queues.scheduling.volcano.sh": ("Queue", Queue),
-    "podgroups.scheduling.volcano.sh": ("PodGroup", JobSpec),
+    POD_GROUPS: ("PodGroup", JobSpec),
 }
 """The resources that feed the engine: their kind, and the type each is decoded to."""
 
@@ -83,6 +86,8 @@ class ClusterCache:
         self._enqueued: dict[str, str] = {}  # enqueued jobs, and the uid of their podgroup
         self._nodes: dict[str, NodeSpec] = {}  # as last seen, without what storage drivers say of them
         self.volumes = VolumeCache()
+        self._groups: dict[str, JobSpec] = {}  # as last seen, by key
+        self._gated = GatedPods(schedulers)
 
     # ---- watch events -------------------------------------------------------------------------------------
 
@@ -93,30 +98,35 @@ class ClusterCache:
             return
         kind, described = KINDS[change.resource]
         if change.new is None:
-            self._forget(change)
+            ungated = self._forget(change)
             self._last_delivered.pop((change.resource, change.key), None)
             yield Gone(described, change.key)
+            yield from self._job_events(ungated)
             return
         try:
             found = describe(kind, change.new, registry=self._registry, schedulers=self._schedulers)
         except ObjectError as error:
             self._refused(error)  # the last valid state stays in force
             return
+        if isinstance(found, JobSpec):
+            self._uids[f"podgroups/{change.key}"] = change.uid
+            self._groups[change.key] = found
+            yield from self._job_events({change.key})
+            return
+        regated: set[str] = set()
         if isinstance(found, TaskSpec):
             self._uids[f"pods/{change.key}"] = change.uid
             self._tasks[change.key] = found
-            if self._note_claims(change.key, change.new, found):
-                return
-            found = self._as_assumed(change.key, change.uid, found)
-        elif isinstance(found, JobSpec):
-            self._uids[f"podgroups/{change.key}"] = change.uid
-            found = self._as_enqueued(change.key, change.uid, found)
+            regated = self._gated.follow(change.key, change.new, found)
+            has_claims = self._note_claims(change.key, change.new, found)
+            found = None if has_claims else self._as_assumed(change.key, change.uid, found)
         elif isinstance(found, NodeSpec):
             self._nodes[change.key] = found
             self.volumes.set_node(change.key, found.labels)
             found = self._with_volume_limits(found)
         if found is not None:
             yield from self._deliver(change.resource, change.key, found)
+        yield from self._job_events(regated)
 
     def settled_events(self) -> Iterator[Event]:
         """The events about limits of nodes and pods with claims, after all changes that arrived together."""
@@ -128,6 +138,14 @@ class ClusterCache:
             if key in self._tasks:
                 seen = self._as_assumed(key, self.uid("pods", key), self._tasks[key])
                 yield from self._deliver("pods", key, self._with_volumes(key, seen))
+
+    def _job_events(self, keys: Collection[str]) -> Iterator[Event]:
+        """The events of podgroups that changed, or whose gated pods did."""
+        for key in sorted(keys):
+            seen = self._groups.get(key)
+            if seen is not None:
+                enqueued = self._as_enqueued(key, self.uid("podgroups", key), seen)
+                yield from self._deliver(POD_GROUPS, key, self._gated.without_gated(key, enqueued))
 
     def _deliver(self, resource: str, key: str, found: Described) -> Iterator[Event]:
         if self._last_delivered.get((resource, key)) != found:
@@ -161,7 +179,8 @@ class ClusterCache:
         limits = self.volumes.limits_of(node.name)
         return replace(node, volume_limits=limits) if limits else node
 
-    def _forget(self, change: Change[Any]) -> None:
+    def _forget(self, change: Change[Any]) -> set[str]:
+        """Forget an object that is gone. Returns the jobs whose gated pods are others now."""
         if change.resource == NODES.name:
             self._nodes.pop(change.key, None)
             self.volumes.set_node(change.key, None)
@@ -171,9 +190,12 @@ class ClusterCache:
             self._tasks.pop(change.key, None)
             self._assumed.pop(change.key, None)
             self._uids.pop(f"pods/{change.key}", None)
-        elif change.resource == "podgroups.scheduling.volcano.sh":
+            return self._gated.forget(change.key)
+        if change.resource == POD_GROUPS:
             self._enqueued.pop(change.key, None)
+            self._groups.pop(change.key, None)
             self._uids.pop(f"podgroups/{change.key}", None)
+        return set()
 
     def _as_assumed(self, key: str, uid: str, seen: TaskSpec) -> TaskSpec:
         assumed = self._assumed.get(key)

@@ -175,6 +175,16 @@ def test_checkpoint_comes_from_podgroup_conditions() -> None:
     assert engine.now == NOON and snapshot.unreadable == []
 
 
+def test_gated_pods_are_promised_nothing() -> None:
+    spec = {"queue": "q", "minMember": 2, "minResources": {"cpu": "2"}}
+    group = made("PodGroup", "g", "scheduling.volcano.sh/v1beta1", spec=spec, status={"phase": "Inqueue"})
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
+    gated = {**pod("g-0", "g"), "spec": {"containers": containers, "schedulingGates": [{"name": "quota"}]}}
+    engine = ClusterSnapshot(Still(group, gated)).engine(default_config(), NOON)
+    found = engine.state.jobs["default/g"].spec
+    assert found is not None and found.min_resources[0] == 1000
+
+
 def test_undecodable_objects_are_named_and_ignored() -> None:
     odd = made("PodGroup", "odd", "scheduling.volcano.sh/v1beta1", spec={"minMember": "many"})
     snapshot = ClusterSnapshot(Still(odd))

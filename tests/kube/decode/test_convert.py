@@ -344,6 +344,26 @@ status: {phase: Inqueue, conditions: null}
     )
 
 
+def test_min_resources_without_the_names_of_quotas(describe):
+    found = describe(
+        GROUP
+        + """
+metadata: {name: pg}
+spec:
+  minMember: 2
+  minResources:
+    cpu: "2"
+    nvidia.com/gpu: "1"
+    pods: "2"
+    count/pods: "2"
+    requests.cpu: "2"
+    requests.nvidia.com/gpu: "1"
+    limits.cpu: "4"
+"""
+    )
+    assert found.min_resources == (2000, 0, 2, 1000), "Volcano adds quota names, which no node offers"
+
+
 def test_pod_group_of_few_words(describe):
     assert describe(GROUP + "metadata: {name: pg}") == JobSpec("default", "pg", "default", min_member=1)
 

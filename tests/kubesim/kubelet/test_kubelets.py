@@ -55,6 +55,25 @@ def test_pod_fails_by_annotation(said, code):
     assert run(scenario()) == code
 
 
+def test_command_fails_on_a_node_without_its_program():
+    async def scenario():
+        async with cluster() as c:
+            script = [{"name": "main", "image": "i", "command": ["sh", "-c", "sleep 1 && train"]}]
+
+            def lack(node):
+                node["metadata"].setdefault("annotations", {})["kubesim.dev/missing-programs"] = "train test"
+
+            await c.run_pod("before", containers=script, restartPolicy="Never")
+            await eventually(lambda: c.phase("before") == "Running")
+            await c.api.modify("nodes", "", "node-000", lack)
+            await c.run_pod("after", containers=script, restartPolicy="Never")
+            await eventually(lambda: c.phase("after") == "Failed")
+            entry = c.pod("after")["status"]["containerStatuses"][0]
+            return c.phase("before"), entry["state"]["terminated"]["exitCode"]
+
+    assert run(scenario()) == ("Running", 127)
+
+
 def test_a_container_that_fails_is_restarted_with_growing_pauses():
     async def scenario():
         async with cluster() as c:

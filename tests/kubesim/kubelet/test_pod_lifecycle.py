@@ -106,7 +106,7 @@ def test_containers_end_when_their_program_does(annotations, due):
 )
 def test_pod_phase_after_exit(restart, fail, phase):
     found = running(restart=restart, annotations={"run-seconds": "5", "fail": fail})
-    pod_lifecycle.exit_containers(found, NOON + 5, NOON, CLOCK, KUBESIM)
+    pod_lifecycle.exit_containers(found, NOON + 5, NOON, CLOCK, CONFIG)
     assert states(found)[:3] == (phase, ["terminated"], "False")
     end = found["status"]["containerStatuses"][0]["state"]["terminated"]
     assert (end["exitCode"], end["startedAt"], end["finishedAt"]) == (int(fail), stamp(NOON), stamp(NOON + 5))
@@ -116,15 +116,55 @@ def test_pod_phase_after_exit(restart, fail, phase):
 @pytest.mark.parametrize(("fail", "phase"), [("3", "Failed"), ("0", "Succeeded")])
 def test_a_pod_that_says_when_it_ends_does_so_although_others_of_its_policy_never_end(fail, phase):
     found = running(restart="Always", annotations={"run-seconds": "5", "fail": fail})
-    pod_lifecycle.exit_containers(found, NOON + 5, NOON, CLOCK, KUBESIM)
+    pod_lifecycle.exit_containers(found, NOON + 5, NOON, CLOCK, CONFIG)
     assert found["status"]["phase"] == phase
+
+
+def with_command(found, script):
+    found["spec"]["containers"][0] |= {"command": ["/bin/sh"], "args": ["-c", script]}
+    return found
+
+
+def test_containers_end_when_their_command_does():
+    assert step(with_command(running(), "sleep 7 && exit 3")) == PodStep(PodAction.EXIT, NOON + 7)
+    annotated = running(annotations={"run-seconds": "30"})
+    assert step(with_command(annotated, "sleep 7 && exit 3")) == PodStep(PodAction.EXIT, NOON + 30)
+    assert step(with_command(running(), "sleep 7; python train.py")) is None
+
+
+@pytest.mark.parametrize(
+    ("restart", "script", "phase"),
+    [
+        ("Never", "sleep 5", "Succeeded"),
+        ("Never", "sleep 5 && exit 3", "Failed"),
+        ("OnFailure", "sleep 5", "Succeeded"),
+        ("OnFailure", "sleep 5 && exit 3", "Running"),
+        ("Always", "sleep 5", "Running"),
+        ("Always", "sleep 5 && exit 3", "Running"),
+    ],
+)
+def test_restart_policy_applies_to_containers_that_end_by_their_command(restart, script, phase):
+    found = with_command(running(restart=restart), script)
+    pod_lifecycle.exit_containers(found, NOON + 5, NOON, CLOCK, CONFIG)
+    assert found["status"]["phase"] == phase
+    assert found["status"]["containerStatuses"][0]["restartCount"] == int(phase == "Running")
+
+
+def test_pod_of_two_commands_ends_with_the_last_and_fails_if_one_does():
+    found = with_command(running(), "sleep 5 && exit 3")
+    found["spec"]["containers"].append({"name": "d", "image": "i", "command": ["sleep", "9"]})
+    assert step(found) == PodStep(PodAction.EXIT, NOON + 9)
+    pod_lifecycle.exit_containers(found, NOON + 9, NOON, CLOCK, CONFIG)
+    assert found["status"]["phase"] == "Failed"
+    found["spec"]["containers"].append({"name": "e", "image": "i"})
+    assert step(found | {"status": running()["status"]}) is None
 
 
 def test_containers_that_failed_are_restarted_at_once_and_then_ever_later():
     found = running(restart="OnFailure", annotations={"run-seconds": "5", "fail": "3"})
     at = NOON
     for restarts, pause in enumerate([0, 10, 20, 40, 80, 160, 300, 300]):
-        pod_lifecycle.exit_containers(found, at + 5, at, CLOCK, KUBESIM)
+        pod_lifecycle.exit_containers(found, at + 5, at, CLOCK, CONFIG)
         entry = found["status"]["containerStatuses"][0]
         assert found["status"]["phase"] == "Running"
         assert entry["lastState"]["terminated"]["exitCode"] == 3
@@ -197,7 +237,7 @@ def test_stopped_container_exit_code_depends_on_stop_seconds(annotations, code):
 
 def test_a_pod_that_ends_while_it_is_deleted_is_not_restarted():
     found = deleted(running(restart="Always", annotations={"run-seconds": "7"}))
-    pod_lifecycle.exit_containers(found, NOON + 7, NOON, CLOCK, KUBESIM)
+    pod_lifecycle.exit_containers(found, NOON + 7, NOON, CLOCK, CONFIG)
     assert found["status"]["phase"] == "Succeeded"
 
 
@@ -245,7 +285,7 @@ def test_pod_lifecycle_progresses_and_is_derived_from_status(restart, annotation
         PodAction.ADMIT: lambda at, _: pod_lifecycle.admit(found, at, "172.16.0.1", "10.0.0.2", KUBESIM),
         PodAction.START: lambda at, _: pod_lifecycle.start(found, at, KUBESIM),
         PodAction.RESTART: lambda at, _: pod_lifecycle.restart(found, at, KUBESIM),
-        PodAction.EXIT: lambda at, entered: pod_lifecycle.exit_containers(found, at, entered, clock, KUBESIM),
+        PodAction.EXIT: lambda at, entered: pod_lifecycle.exit_containers(found, at, entered, clock, CONFIG),
         PodAction.EXPIRE: lambda at, _: pod_lifecycle.expire(found, at, KUBESIM),
         PodAction.STOP: lambda at, _: pod_lifecycle.stop(found, at, KUBESIM),
     }

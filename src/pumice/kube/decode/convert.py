@@ -16,6 +16,7 @@ from kubebase.resource_vector import PODS, Registry, ResourceError
 from pumice.kube.decode import api_types
 from pumice.kube.decode.hyper_nodes import hyper_node, network_topology
 from pumice.kube.decode.manifest_errors import ObjectError
+from pumice.kube.decode.min_resources import requested_resources
 from pumice.kube.decode.placement import EFFECTS
 from pumice.kube.decode.pods import task
 from pumice.kube.decode.preemption_annotations import budget, longest_wait, preemptable, preempts, user
@@ -207,7 +208,7 @@ def _queue(source: _Source) -> Described:
 
 def _job(source: _Source) -> JobSpec:
     group: api_types.PodGroup = source.object
-    spec, resources = group.spec, group.spec.min_resources
+    spec, resources = group.spec, requested_resources(group.spec.min_resources)
     check_printable(spec.queue, "spec.queue")
     phases = [phase.value for phase in JobPhase]
     return JobSpec(

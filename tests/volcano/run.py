@@ -1,0 +1,96 @@
+"""Runs Volcano's end-to-end suites against Pumice and compares the result with ``differences.yaml``.
+
+python -m tests.volcano.run [--server NAME] [--suite NAME]... [--focus REGEX] [--slow] [--work DIR]
+
+Every suite gets a cluster of its own; two run at a time. The run fails if a case fails that is not listed, or if a
+listed case passes or fails with another message. Listed cases that wait for minutes until they fail are skipped, unless
+``--slow`` asks for them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.volcano.cluster import conformance_cluster
+from tests.volcano.differences import Difference, Verdict, judge, read_differences
+from tests.volcano.servers import SERVERS
+from tests.volcano.suite_run import SuiteError, run_suite
+from tools.volcano_suites import SUITES, VOLCANO, folder, needed
+
+AT_ONCE = 2
+SUITE_SECONDS = 3600.0
+"""How long a suite may take. Volcano's own timeouts are up to ten minutes for each wait."""
+SLOW_SECONDS = 4 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What is run against which server, and where logs and reports go."""
+
+    work: Path
+    server: str = "embedded"
+    focus: str = ""
+    slow: bool = False
+
+
+def run_one(suite: str, differences: list[Difference], options: RunOptions) -> Verdict:
+    """Run a suite on a cluster of its own."""
+    work, programs = options.work / suite, folder()
+    work.mkdir(parents=True, exist_ok=True)
+    skip = set() if options.slow or options.focus else {entry.case for entry in differences if entry.slow}
+    seconds = SLOW_SECONDS if options.slow else SUITE_SECONDS
+    with conformance_cluster(SERVERS[options.server], work, programs) as kubeconfig:
+        cases = run_suite(suite, programs, kubeconfig, work, seconds=seconds, focus=options.focus, skip=skip)
+    return judge(cases, differences, complete=not options.focus)
+
+
+def summary(suite: str, verdict: Verdict) -> str:
+    """The numbers of a suite, and what is wrong."""
+    numbers = f"{verdict.passed} passed, {verdict.differing} differ, {verdict.off} off, {len(verdict.problems)} wrong"
+    return "\n".join([f"{suite}: {numbers}", *(f"  {problem}" for problem in verdict.problems), ""])
+
+
+def _arguments(given: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.volcano.run", description="Run Volcano's end-to-end suites.")
+    parser.add_argument("--server", default="embedded", choices=SERVERS, help="pumice up, or a real kube-apiserver")
+    parser.add_argument("--suite", action="append", choices=SUITES, help="only this suite; may be repeated")
+    parser.add_argument("--focus", default="", help="only cases whose text matches this regular expression")
+    parser.add_argument("--slow", action="store_true", help="run the listed cases too that wait until they fail")
+    parser.add_argument("--work", type=Path, help="folder for logs and reports [default: a temporary one]")
+    return parser.parse_args(given)
+
+
+def main(given: list[str] | None = None) -> int:
+    """Run the suites; 1 if a result is not the expected one."""
+    arguments = _arguments(given)
+    if lacking := needed():
+        sys.stderr.write(f"{', '.join(lacking)} missing in {folder()}: run python -m tools.volcano_suites\n")
+        return 1
+    suites = arguments.suite or SUITES
+    differences = read_differences(arguments.server)
+    work = (arguments.work or Path(tempfile.mkdtemp(prefix="volcano-suites-"))).absolute()
+    options = RunOptions(work, arguments.server, arguments.focus, arguments.slow)
+    sys.stdout.write(f"Volcano {VOLCANO} against {arguments.server}; logs and reports are in {work}\n")
+    wrong = False
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        runs = {suite: pool.submit(run_one, suite, differences.get(suite, []), options) for suite in suites}
+        for suite, run in runs.items():
+            try:
+                verdict = run.result()
+            except SuiteError as error:
+                sys.stdout.write(f"{error}\n")
+                wrong = True
+            else:
+                sys.stdout.write(summary(suite, verdict))
+                wrong = wrong or bool(verdict.problems)
+            sys.stdout.flush()
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
