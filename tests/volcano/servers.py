@@ -16,7 +16,8 @@ from typing import Any
 import yaml
 
 from pumice.install.rbac import CONTROLLERS, SCHEDULER
-from tests.support.controller_manager import CONTROLLERS, controller_manager
+from tests.support.controller_manager import CONTROLLERS as BUILT_IN_CONTROLLERS
+from tests.support.controller_manager import controller_manager
 from tests.support.installed import Component
 from tests.support.processes import started_process
 from tests.support.real_cluster import real_cluster
