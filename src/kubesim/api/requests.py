@@ -67,7 +67,7 @@ def parse_target(path: str, registry: ResourceRegistry) -> Target | None:
     if name and resource.namespaced and not namespace:
         return None
     if subresource in resource.refused_subresources:
-        raise status.not_implemented(resource.refused_subresources[subresource])
+        raise status.bad_request(resource.refused_subresources[subresource])
     if subresource and subresource not in resource.subresources:
         if resource.custom and subresource in {"status", "scale"}:
             raise status.not_found(resource.plural, resource.group, name)

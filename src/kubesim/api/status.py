@@ -99,11 +99,6 @@ def method_not_allowed(message: str = "the server does not allow this method on 
     return ApiError(405, "MethodNotAllowed", message)
 
 
-def not_implemented(message: str) -> ApiError:
-    """The request is right, and this server cannot do it."""
-    return ApiError(501, "NotImplemented", message)
-
-
 def not_acceptable(offered: Iterable[str]) -> ApiError:
     """The client wants a format that is not spoken."""
     return ApiError(406, "NotAcceptable", "only the following media types are accepted: " + ", ".join(offered))

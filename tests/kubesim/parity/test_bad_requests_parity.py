@@ -19,7 +19,7 @@ import pytest
 from benchmarks import kubernetes
 from tests.kubesim.http.bad_requests import BadRequest, bad_request
 from tests.kubesim.http.raw_client import Broken, RawClient
-from tests.kubesim.http.request_places import PLACES, REVISION
+from tests.kubesim.http.request_places import COMPARED, REVISION
 from tests.kubesim.http.test_bad_requests import SCHEMAS
 from tests.kubesim.parity.refusals import ALLOWED, why
 from tests.support.api_servers import plain_server
@@ -52,7 +52,7 @@ class Asker:
     def furnish(self) -> None:
         """One object of every kind."""
         end = time.monotonic() + 20
-        for place in sorted(PLACES, key=lambda place: place.label != "definitions"):
+        for place in sorted(COMPARED, key=lambda place: place.label != "definitions"):
             if place.kept:
                 body = json.dumps(place.object()).encode()
                 asked = BadRequest("furnish", "POST", place.collection, "", {"Content-Type": "application/json"}, body)
@@ -85,7 +85,7 @@ def requests() -> Iterator[BadRequest]:
     """What is asked: nearly right, and without consequences."""
     chance = random.Random(7)
     for _ in range(MADE):
-        asked = bad_request(chance, SCHEMAS)
+        asked = bad_request(chance, SCHEMAS, COMPARED)
         asked.body = asked.body.replace(REVISION.encode(), b"")
         if asked.method in WRITES:
             if asked.dry or (asked.method == "DELETE" and asked.body):  # what a body says counts instead

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -144,8 +144,12 @@ class PluginChain:
 
     def node_rules(self, leaf: JobNode) -> Rules:
         """The node rules of all plugins for a job."""
-        said = ((plugin.name, plugin.node_rule(leaf)) for plugin in self._rules)
-        return tuple((name, rule) for name, rule in said if rule is not None)
+        rules: list[tuple[str, Hashable]] = []
+        for plugin in self._rules:  # for every job that changed: no generators
+            rule = plugin.node_rule(leaf)
+            if rule is not None:
+                rules.append((plugin.name, rule))
+        return tuple(rules)
 
     def set_bounds(self) -> None:
         """Have every plugin set its bounds on nodes of the tree."""
