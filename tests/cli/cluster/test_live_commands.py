@@ -11,7 +11,7 @@ import pytest
 from tests.cli.cluster.calls import Caller
 from tests.support.api_servers import pumice_up
 
-SECONDS = 30.0
+SECONDS = 90.0  # suspended pods take the 30 seconds of their grace period
 
 
 @pytest.fixture(scope="module")
