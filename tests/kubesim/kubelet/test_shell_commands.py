@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesim.kubelet.shell_commands import CommandRun, command_run
+from tests.support.processes import run_process
 
 MISSING = frozenset({"xyz", "train.sh"})
 
@@ -81,5 +81,5 @@ _SCRIPTS = st.lists(st.tuples(_SIMPLE, st.sampled_from([" && ", " || ", "; ", "\
 @given(_SCRIPTS)
 def test_exit_code_is_that_of_a_real_shell(parts):
     script = "".join(command + joint for command, joint in parts[:-1]) + parts[-1][0]
-    real = subprocess.run(["sh", "-c", script], capture_output=True, timeout=60, check=False)
+    real = run_process(["sh", "-c", script], capture_output=True)
     assert command_run(("sh", "-c", script), MISSING) == CommandRun(0.0, real.returncode), script

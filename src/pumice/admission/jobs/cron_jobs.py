@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kubebase.cron_schedule import ScheduleError, parse_schedule, time_zone
 from pumice.admission.cluster_view import ClusterView
 from pumice.admission.jobs.job_templates import job_problems
 from pumice.admission.request import Refusal, Request, spec_of
@@ -18,6 +17,8 @@ EXAMPLE_SUFFIX: Final = "-29999999"
 
 def schedule_can_be_read(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """The schedule is one, and the time zone exists."""
+    from kubebase.cron_schedule import ScheduleError, parse_schedule, time_zone  # loaded by the first CronJob
+
     spec = spec_of(request.object)
     try:
         parse_schedule(str(spec.get("schedule") or ""))
