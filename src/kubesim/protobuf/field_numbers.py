@@ -409,6 +409,70 @@ SelfSubjectStatus
 UserInfo
   username=1 uid=2 groups=3 extra=4
 
+PersistentVolume
+  spec=2 status=3
+VolumeSpec
+  capacity=1 gcePersistentDisk=2.1 awsElasticBlockStore=2.2 hostPath=2.3 glusterfs=2.4 nfs=2.5 rbd=2.6 iscsi=2.7
+  cinder=2.8 cephfs=2.9 fc=2.10 flocker=2.11 flexVolume=2.12 azureFile=2.13 vsphereVolume=2.14 quobyte=2.15
+  azureDisk=2.16 photonPersistentDisk=2.17 portworxVolume=2.18 scaleIO=2.19 local=2.20 storageos=2.21 csi=2.22
+  accessModes=3 claimRef=4 persistentVolumeReclaimPolicy=5 storageClassName=6 mountOptions=7 volumeMode=8*
+  nodeAffinity=9 volumeAttributesClassName=10*
+CSIPersistentVolume
+  driver=1 volumeHandle=2 readOnly=3 fsType=4 volumeAttributes=5 controllerPublishSecretRef=6 nodeStageSecretRef=7
+  nodePublishSecretRef=8 controllerExpandSecretRef=9 nodeExpandSecretRef=10
+SecretReference
+  name=1 namespace=2
+LocalVolume
+  path=1 fsType=2*
+VolumeNodeAffinity
+  required=1
+VolumeStatus
+  phase=1 message=2 reason=3 lastPhaseTransitionTime=4
+PersistentVolumeClaim
+  spec=2 status=3
+ClaimSpec
+  accessModes=1 resources=2 volumeName=3 selector=4 storageClassName=5* volumeMode=6* dataSource=7 dataSourceRef=8
+  volumeAttributesClassName=9*
+LocalSource
+  apiGroup=1* kind=2 name=3
+AnySource
+  apiGroup=1* kind=2 name=3 namespace=4*
+VolumeResources
+  limits=1 requests=2
+ClaimStatus
+  phase=1 accessModes=2 capacity=3 conditions=4 allocatedResources=5 allocatedResourceStatuses=7
+  currentVolumeAttributesClassName=8* modifyVolumeStatus=9
+ClaimCondition
+  type=1 status=2 lastProbeTime=3 lastTransitionTime=4 reason=5 message=6
+ModifyVolumeStatus
+  targetVolumeAttributesClassName=1 status=2
+
+StorageClass
+  provisioner=2 parameters=3 reclaimPolicy=4* mountOptions=5 allowVolumeExpansion=6* volumeBindingMode=7*
+  allowedTopologies=8
+TopologyTerm
+  matchLabelExpressions=1
+TopologyRequirement
+  key=1 values=2
+CSINode
+  spec=2
+CSINodeSpec
+  drivers=1
+CSINodeDriver
+  name=1 nodeID=2 topologyKeys=3 allocatable=4
+VolumeNodeResources
+  count=1*
+CSIDriver
+  spec=2
+CSIDriverSpec
+  attachRequired=1* podInfoOnMount=2* volumeLifecycleModes=3 storageCapacity=4* fsGroupPolicy=5* tokenRequests=6
+  requiresRepublish=7* seLinuxMount=8* nodeAllocatableUpdatePeriodSeconds=9* serviceAccountTokenInSecrets=10*
+  preventPodSchedulingIfMissing=11*
+DriverToken
+  audience=1 expirationSeconds=2*
+CSIStorageCapacity
+  nodeTopology=2 storageClassName=3 capacity=4 maximumVolumeSize=5
+
 Service
   spec=2 status=3
 ServiceSpec
@@ -499,67 +563,4 @@ JobTemplateSpec
   metadata=1 spec=2
 CronJobStatus
   active=1 lastScheduleTime=4 lastSuccessfulTime=5
-PersistentVolume
-  spec=2 status=3
-VolumeSpec
-  capacity=1 gcePersistentDisk=2.1 awsElasticBlockStore=2.2 hostPath=2.3 glusterfs=2.4 nfs=2.5 rbd=2.6 iscsi=2.7
-  cinder=2.8 cephfs=2.9 fc=2.10 flocker=2.11 flexVolume=2.12 azureFile=2.13 vsphereVolume=2.14 quobyte=2.15
-  azureDisk=2.16 photonPersistentDisk=2.17 portworxVolume=2.18 scaleIO=2.19 local=2.20 storageos=2.21 csi=2.22
-  accessModes=3 claimRef=4 persistentVolumeReclaimPolicy=5 storageClassName=6 mountOptions=7 volumeMode=8*
-  nodeAffinity=9 volumeAttributesClassName=10*
-CSIPersistentVolume
-  driver=1 volumeHandle=2 readOnly=3 fsType=4 volumeAttributes=5 controllerPublishSecretRef=6 nodeStageSecretRef=7
-  nodePublishSecretRef=8 controllerExpandSecretRef=9 nodeExpandSecretRef=10
-SecretReference
-  name=1 namespace=2
-LocalVolume
-  path=1 fsType=2*
-VolumeNodeAffinity
-  required=1
-VolumeStatus
-  phase=1 message=2 reason=3 lastPhaseTransitionTime=4
-PersistentVolumeClaim
-  spec=2 status=3
-ClaimSpec
-  accessModes=1 resources=2 volumeName=3 selector=4 storageClassName=5* volumeMode=6* dataSource=7 dataSourceRef=8
-  volumeAttributesClassName=9*
-LocalSource
-  apiGroup=1* kind=2 name=3
-AnySource
-  apiGroup=1* kind=2 name=3 namespace=4*
-VolumeResources
-  limits=1 requests=2
-ClaimStatus
-  phase=1 accessModes=2 capacity=3 conditions=4 allocatedResources=5 allocatedResourceStatuses=7
-  currentVolumeAttributesClassName=8* modifyVolumeStatus=9
-ClaimCondition
-  type=1 status=2 lastProbeTime=3 lastTransitionTime=4 reason=5 message=6
-ModifyVolumeStatus
-  targetVolumeAttributesClassName=1 status=2
-
-StorageClass
-  provisioner=2 parameters=3 reclaimPolicy=4* mountOptions=5 allowVolumeExpansion=6* volumeBindingMode=7*
-  allowedTopologies=8
-TopologyTerm
-  matchLabelExpressions=1
-TopologyRequirement
-  key=1 values=2
-CSINode
-  spec=2
-CSINodeSpec
-  drivers=1
-CSINodeDriver
-  name=1 nodeID=2 topologyKeys=3 allocatable=4
-VolumeNodeResources
-  count=1*
-CSIDriver
-  spec=2
-CSIDriverSpec
-  attachRequired=1* podInfoOnMount=2* volumeLifecycleModes=3 storageCapacity=4* fsGroupPolicy=5* tokenRequests=6
-  requiresRepublish=7* seLinuxMount=8* nodeAllocatableUpdatePeriodSeconds=9* serviceAccountTokenInSecrets=10*
-  preventPodSchedulingIfMissing=11*
-DriverToken
-  audience=1 expirationSeconds=2*
-CSIStorageCapacity
-  nodeTopology=2 storageClassName=3 capacity=4 maximumVolumeSize=5
 """
