@@ -56,6 +56,30 @@ def test_stateful_set_scales_updates_and_keeps_its_history() -> None:
     run(scenario())
 
 
+def test_stateful_set_makes_claims_and_deletes_them_by_its_policy() -> None:
+    storage = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+    def claims(c: Cluster) -> list[str]:
+        return [found["metadata"]["name"] for found in c.api.list("persistentvolumeclaims")]
+
+    async def scenario() -> None:
+        async with scheduled() as c:
+            wanted = workload(
+                replicas=2,
+                podManagementPolicy="Parallel",  # without a StorageClass, pods wait for their volumes
+                volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": storage}],
+                persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete", "whenDeleted": "Delete"},
+            )
+            await c.api.create("statefulsets.apps", "default", wanted)
+            await eventually(lambda: claims(c) == ["data-w-0", "data-w-1"])
+            await c.api.modify("statefulsets.apps", "default", "w", lambda newest: newest["spec"].update(replicas=1))
+            await eventually(lambda: claims(c) == ["data-w-0"])
+            await c.api.delete("statefulsets.apps", "default", "w", propagation="Background")
+            await eventually(lambda: not claims(c))
+
+    run(scenario())
+
+
 def test_daemon_set_follows_nodes_and_its_template() -> None:
     async def scenario() -> None:
         async with scheduled() as c:

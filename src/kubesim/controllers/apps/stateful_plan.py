@@ -33,6 +33,8 @@ class StatefulPlan:
     create: list[tuple[int, str]] = field(default_factory=list)
     """Ordinals, each with the name of the revision that its pod gets."""
     delete: list[Object] = field(default_factory=list)
+    surplus: list[Object] = field(default_factory=list)
+    """Those of the pods to delete that the set no longer wants, and whose claims may go with them."""
     status: Object = field(default_factory=dict)
     again: float | None = None
     """After how many seconds of the cluster the plan changes without an event."""
@@ -88,6 +90,7 @@ def _scale(
     for pod in surplus:
         if not is_being_deleted(pod):
             plan.delete.append(pod)
+            plan.surplus.append(pod)
         if ordered:
             return False
     return not plan.create and not plan.delete
@@ -168,13 +171,25 @@ def _volumes(owner: Object, pod: str, spec: Object) -> list[Object]:
     return own + [volume for volume in spec.get("volumes") or () if volume["name"] not in claims]
 
 
+def claim_retention(owner: Object, when: str) -> str:
+    """What happens to claims ``whenDeleted`` or ``whenScaled``: Retain or Delete."""
+    return str((owner["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get(when, "Retain"))
+
+
+def claim_names(owner: Object, pod: str) -> list[str]:
+    """The names of the claims of a pod."""
+    return [f"{claim['metadata']['name']}-{pod}" for claim in owner["spec"].get("volumeClaimTemplates") or ()]
+
+
 def new_claims(owner: Object, pod: str) -> list[Object]:
-    """The PersistentVolumeClaims of a pod."""
+    """The PersistentVolumeClaims of a pod. They go with the set if its retention policy says so."""
     claims = []
+    leaves = claim_retention(owner, "whenDeleted") == "Delete"
+    owners = {"ownerReferences": [new_controller_ref(owner)]} if leaves else {}
     for template in owner["spec"].get("volumeClaimTemplates") or ():
         about = template["metadata"]
         labels = {**(about.get("labels") or {}), **(owner["spec"]["selector"].get("matchLabels") or {})}
         kept = {"annotations": about["annotations"]} if about.get("annotations") else {}
-        metadata = {**kept, "name": f"{about['name']}-{pod}", "labels": labels}
+        metadata = {**kept, **owners, "name": f"{about['name']}-{pod}", "labels": labels}
         claims.append({"metadata": metadata, "spec": copy.deepcopy(template.get("spec") or {})})
     return claims

@@ -12,6 +12,8 @@ from kubesim.clock import Clock
 from kubesim.controllers.apps.revisions import RevisionHistory, delete_beyond_limit, sync_history
 from kubesim.controllers.apps.stateful_plan import (
     StatefulPlan,
+    claim_names,
+    claim_retention,
     new_claims,
     new_pod,
     ordinal_of,
@@ -55,6 +57,9 @@ class StatefulSetController:
 
     async def _execute_plan(self, owner: Object, plan: StatefulPlan, history: RevisionHistory) -> None:
         about = owner["metadata"]
+        if claim_retention(owner, "whenScaled") == "Delete":
+            for pod in plan.surplus:
+                await self._give_claims_to_pod(owner, pod)
         for pod in plan.delete:
             await self.pods.delete(pod)
             words = f"delete Pod {pod['metadata']['name']} in StatefulSet {about['name']} successful"
@@ -92,6 +97,18 @@ class StatefulSetController:
         for claim in new_claims(owner, pod):
             if self._api.read(CLAIMS, namespace, claim["metadata"]["name"]) is None:
                 await self._api.create(CLAIMS, namespace, claim)
+
+    async def _give_claims_to_pod(self, owner: Object, pod: Object) -> None:
+        """Make a pod the owner of its claims: the garbage collector deletes them once the pod is gone."""
+        about = pod["metadata"]
+        reference = {"apiVersion": "v1", "kind": "Pod", "name": about["name"], "uid": about["uid"]}
+
+        def edit(claim: Object) -> None:
+            claim["metadata"]["ownerReferences"] = [reference]
+
+        if self._api.registry.stored(CLAIMS) is not None:
+            for name in claim_names(owner, about["name"]):
+                await self._api.modify(CLAIMS, about["namespace"], name, edit)
 
 
 async def run(api: InProcessClient, clock: Clock) -> None:
