@@ -10,9 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-
 from pumice.admission.jobs.plugin_arguments import SshArguments
 from pumice.controllers.jobs.plugins.plugin import JobPlugin, PodDraft, host_names, owned_metadata
 from pumice.controllers.jobs.plugins.svc import HOSTS_FOLDER
@@ -80,6 +77,9 @@ def with_key_pair(secret: Document) -> Document:
     """A Secret with a new pair of keys, unless it has keys. This takes a tenth of a second of computing."""
     if PRIVATE_KEY in secret["stringData"]:
         return secret
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
     key = rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
