@@ -134,7 +134,8 @@ def test_finalizers_are_removed_despite_conflicting_writes(real, kubectl):
 
 def test_volcano_keeps_running_if_the_installation_fails(real, kubectl):
     """Nobody is stopped for an installation that fails. The last test here: Volcano stays."""
-    for name in ("jobs.batch", "queues.scheduling", "podgroups.scheduling", "commands.bus", "hypernodes.topology"):
+    of_jobs = ("jobs.batch", "cronjobs.batch", "jobflows.flow", "jobtemplates.flow", "commands.bus")
+    for name in (*of_jobs, "queues.scheduling", "podgroups.scheduling", "hypernodes.topology"):
         kubectl("delete", "crd", f"{name}.volcano.sh", "--timeout=20s", "--ignore-not-found")
     settle_volcano(real)
     kubectl("create", "namespace", "doomed")

@@ -181,7 +181,7 @@ def test_chart_installs_upgrades_rolls_back_and_uninstalls(helm, clean, home):
     helm("uninstall", "pumice")
     left = kubectl("get", LEAVES, "-A", "-l", OURS, "-o", "name")
     assert left == "", "nothing but definitions and what people have made"
-    assert kubectl("get", "crd", "-l", OURS, "-o", "name").count("\n") == 4
+    assert kubectl("get", "crd", "-l", OURS, "-o", "name").count("\n") == 8
     kubectl("get", "queue", "mine")
     helm("install", "pumice", CHART, "--set", "webhooks=false")  # over definitions and queues that are there
     assert_there(clean, InstallOptions(webhooks=False))

@@ -92,7 +92,7 @@ def test_installer_installs_reinstalls_and_uninstalls(real):
     assert left["spec"]["weight"] == 7
     assert left["metadata"]["finalizers"] == ["some.body/else"]
     kubectl("get", "configmap", "-n", HOME, "pumice-scheduler")
-    assert kubectl("get", "crd", "-l", OURS, "-o", "name").count("\n") == 7
+    assert kubectl("get", "crd", "-l", OURS, "-o", "name").count("\n") == 8
     status, said, _ = pumice(real.admin, "uninstall")
     assert status == 0 and "deleted" not in said, "there is nothing to do, and nothing wrong with that"
 

@@ -37,7 +37,7 @@ _RESOURCES: dict[str, resources.Resource[Any]] = {
     PODS: resources.PODS,
     HYPER_NODES: resources.HYPER_NODES,
 }
-_OF_VOLCANO = frozenset({JOBS, JOB_TEMPLATES, JOB_FLOWS, CRON_JOBS})
+_OF_VOLCANO = frozenset({JOBS, JOB_TEMPLATES, JOB_FLOWS, CRON_JOBS, HYPER_NODES})
 """Resources that are left to Volcano's webhooks beside Volcano."""
 _ORDER = ("CREATE", "UPDATE", "DELETE")
 
