@@ -8,6 +8,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 WORKERS ?= 2
 SPREAD  := --dist worksteal # neighbours stay on one worker, so that a cluster of a module is started once
+COMPILED = $(CURDIR)/build/compiled
 PIP     := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 LOCKED  := $(PIP) install --require-hashes
 
@@ -16,8 +17,8 @@ CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
 SUITABLE   := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-kube test-node test-clients test-operators test-volcano test-long lint format \
-	package bench bench-peers lock clean
+.PHONY: help demo test test-quick test-compiled test-kube test-node test-clients test-operators test-volcano test-long \
+	lint format package bench bench-peers lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,6 +33,12 @@ test: $(VENV)/.dev ## the test suite (WORKERS=3)
 
 test-quick: $(VENV)/.dev ## the tests of engine, model, client and rules, which start no processes (WORKERS=2)
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),quick) $(BIN)/pytest --quick -n $(WORKERS) $(SPREAD) $(AGAIN)
+
+test-compiled: $(VENV)/.dev ## compile the engine with mypyc, and compare its decisions with those of pure Python
+	@mkdir -p build; $(BIN)/python tools/compile_engine.py $(COMPILED) 2>$(COMPILED).log; status=$$?; \
+	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then tail -n 1 $(COMPILED).log; exit 0; fi; \
+	[ $$status -eq 0 ] || { cat $(COMPILED).log; exit $$status; }
+	PYTHONPATH=$(COMPILED) $(BIN)/pytest tests/engine/test_compiled_decisions.py tests/test_compile_engine.py $(AGAIN)
 
 test-kube: $(VENV)/.dev ## the tests against a real kube-apiserver and etcd, which are built once if need be
 	@place=$$($(BIN)/python -m tools.kubernetes_binaries); status=$$?; \

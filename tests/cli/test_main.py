@@ -7,6 +7,7 @@ import pytest
 
 import pumice
 from pumice.cli import main as entry
+from pumice.engine_form import engine_form
 from tests.cli.command import EXAMPLES, SOURCES, pumice_command
 from tests.support.processes import run_process
 
@@ -28,7 +29,7 @@ def test_asking_for_help_loads_nothing_heavy(arguments):
 
 def test_version():
     done = pumice_command("--version")
-    assert (done.stdout, done.returncode) == (f"pumice {pumice.__version__}\n", 0)
+    assert (done.stdout, done.returncode) == (f"pumice {pumice.__version__} ({engine_form()})\n", 0)
 
 
 def test_help_names_every_command():

@@ -12,6 +12,7 @@ import click
 from pumice import __version__
 from pumice.cli.command_group import SuggestingGroup
 from pumice.cli.entry_point import run_program
+from pumice.engine_form import engine_form
 
 COMMAND_SECTIONS = {
     "Work with queues and jobs": {
@@ -75,7 +76,7 @@ class LazyCommands(SuggestingGroup):
 
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="pumice", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="pumice", message=f"%(prog)s %(version)s ({engine_form()})")
 def cli() -> None:
     """A hierarchical fair-share batch scheduler that speaks the Volcano API.
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.tree import JobNode, Rank, ShareNode
 from pumice.engine.state.cluster_state import ClusterState
 
-Position = tuple[tuple[int, ...], tuple[int, int, str]]
+Position = tuple[tuple[int, ...], Rank]
 
 
 class FifoQueues:

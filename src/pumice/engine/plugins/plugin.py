@@ -10,7 +10,7 @@ per shape, over all nodes at once, not once per task and node.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -205,6 +205,9 @@ class Plugin:
     def room_weights(self, shape: TaskShape) -> CapacityWeights | None:
         """Called once per shape: how idle capacity counts in the score (enableNodeOrder)."""
         return None
+
+    def keep_shapes(self, used: Container[TaskShape]) -> None:
+        """Called when unused shapes are dropped: forget whatever is cached for other shapes than these."""
 
     # --- victims ----------------------------------------------------------------------------------------------
     # Victims are judged one after another: the preemptor's unit is charged, and victims already chosen are uncharged,

@@ -84,6 +84,7 @@ class PluginChain:
             p for p in self._with(Flag.NODE_ORDER) if _overrides(p, "room_weights", "node_score", "node_score_now")
         ]
         self.followers = [p for _, p in self.plugins if _overrides(p, "placed")]
+        self.shape_caches = self.having("keep_shapes", None)
 
     def _with(self, flag: Flag | None) -> list[Plugin]:
         return [plugin for entry, plugin in self.plugins if flag is None or entry.on(flag)]

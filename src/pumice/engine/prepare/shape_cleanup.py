@@ -24,4 +24,6 @@ def drop_unused_shapes(context: SchedulingContext) -> None:
     used.update(context.candidates.units.of_shape)  # failed units are remembered for a while
     for kept in (context.state.shapes, context.candidates, context.nodes):
         kept.keep_shapes(used)
+    for plugin in context.policy.shape_caches:
+        plugin.keep_shapes(used)
     context.shape_limit = max(FIRST_SHAPE_LIMIT, 2 * len(used))

@@ -50,7 +50,7 @@ class TreeSync:
             nodes[path] = node
             node.queue_name = place.queue
             node.weight = float(place.weight)
-            node.rank = (place.created, NodeKind.QUEUE, path[-1])
+            node.rank = (place.created, NodeKind.QUEUE, path[-1], node.serial)
             tree.mark(node)
         for key, leaf in list(tree.jobs.items()):
             if self._parent_of(leaf.job) is not leaf.parent:

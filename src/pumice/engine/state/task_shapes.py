@@ -29,18 +29,7 @@ Rules = tuple[tuple[str, Hashable], ...]
 class TaskShape:
     """A request with its constraints, shared by all equal tasks. Compared by identity."""
 
-    __slots__ = (
-        "__weakref__",
-        "ask",
-        "constraints",
-        "coupled",
-        "identity",
-        "index",
-        "items",
-        "role",
-        "rules",
-        "topology",
-    )
+    __slots__ = ("ask", "constraints", "coupled", "identity", "index", "items", "role", "rules", "topology")
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pumice.engine.fairness.integer_target.task_line import Line
@@ -30,6 +31,9 @@ EXACT = 2**40
 
 Entry = tuple[Any, ...]
 """A heap entry: sort key first, the node last; ``rank`` before the node decides every comparison."""
+
+Rank = tuple[Any, ...]
+"""Age, kind, name and serial number of a node. No two nodes have the same, not even an old one and its successor."""
 
 
 class NodeKind(IntEnum):
@@ -59,6 +63,7 @@ class ChildHeap:
             self.changed[:] = [node for node in self.changed if children.get((node.kind, node.name)) is node]
 
 
+_SERIALS = count()
 _NO_FRONT = ChildHeap()
 _NO_CHILDREN: dict[tuple[NodeKind, str], ShareNode] = {}
 _NO_HEADS: dict[Items, int] = {}
@@ -101,6 +106,7 @@ class ShareNode:
         "queue_name",
         "rank",
         "request",
+        "serial",
         "stale",
         "stale_owed",
         "user_ceilings",
@@ -116,7 +122,8 @@ class ShareNode:
         self.children: dict[tuple[NodeKind, str], ShareNode] = _NO_CHILDREN if job else {}
         self.weight = 1.0
         self.queue_name: str | None = None  # the Queue object behind a queue node
-        self.rank: tuple[int, int, str] = (0, kind, name)  # age, then name: the final tie-break
+        self.serial = next(_SERIALS)
+        self.rank: Rank = (0, kind, name, self.serial)  # the final tie-break
         self.held: list[int] = [0] * width
         # The entitlement three times: exact, in units of 2^-40 so that a third and two thirds add up to one; rounded,
         # for reports; and as floats, for keys. Only the exact values are summed.
@@ -193,10 +200,6 @@ class ShareNode:
             node = stack.pop()
             yield node
             stack.extend(node.children.values())
-
-    def __lt__(self, other: object) -> bool:
-        # Heaps compare nodes only when a stale entry meets a live one of the same name: any answer is correct.
-        return False
 
     def __repr__(self) -> str:
         return f"ShareNode({self.path})"
@@ -307,7 +310,7 @@ class ShareTree:
         """Add a leaf below a queue or namespace."""
         leaf = JobNode(job, parent, self.width)
         if job.spec is not None:
-            leaf.rank = (job.spec.created, NodeKind.JOB, job.key)
+            leaf.rank = (job.spec.created, NodeKind.JOB, job.key, leaf.serial)
         parent.children[(NodeKind.JOB, job.key)] = leaf
         self.jobs[job.key] = leaf
         self.moved[leaf] = None

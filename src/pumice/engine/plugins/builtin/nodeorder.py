@@ -14,7 +14,7 @@ tasks are placed. The first two depend on idle capacity and are returned as weig
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
+from collections.abc import Container
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ class NodeOrderPlugin(Plugin):
             weight(arguments, f"{name}.weight", 0)
         self._census = PlacedPods()
         self._columns: NodeColumns | None = None
-        self._spreads: WeakKeyDictionary[TaskShape, list[TopologySpread]] = WeakKeyDictionary()
+        self._spreads: dict[TaskShape, list[TopologySpread]] = {}
 
     def room_weights(self, shape: TaskShape) -> CapacityWeights | None:
         """Least and most requested, balanced."""
@@ -96,6 +96,10 @@ class NodeOrderPlugin(Plugin):
             constraints = self._spreads[shape] = spreads(shape, columns, self._census, hard=False)
         total = _sum([_emptiness(constraint) for constraint in constraints])
         return None if total is None else total * (self.spread / len(constraints))
+
+    def keep_shapes(self, used: Container[TaskShape]) -> None:
+        """Forget the constraints of other shapes."""
+        self._spreads = {shape: constraints for shape, constraints in self._spreads.items() if shape in used}
 
     def placed(self, task: Task, node: ClusterNode) -> None:
         """Record a placed task."""

@@ -8,9 +8,8 @@ keep up to date. Each check follows kube-scheduler, one file per check.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.plugins.builtin.arguments import flag
@@ -76,7 +75,7 @@ class PredicatesPlugin(Plugin):
         self._census = PlacedPods()
         self._volumes = AttachedVolumes()
         self._columns: NodeColumns | None = None
-        self._checks: WeakKeyDictionary[TaskShape, list[Check]] = WeakKeyDictionary()
+        self._checks: dict[TaskShape, list[Check]] = {}
 
     def node_filter(self, shape: TaskShape, nodes: NodeTable) -> Mask | None:
         """The nodes that pass the checks on nodes alone."""
@@ -104,6 +103,10 @@ class PredicatesPlugin(Plugin):
         for check, mask in self._failed_pod_checks(shape, nodes):
             message = check.kube_message if isinstance(check, VolumeLimits) else KUBE_MESSAGES[type(check)]
             yield message, mask
+
+    def keep_shapes(self, used: Container[TaskShape]) -> None:
+        """Forget the checks of other shapes."""
+        self._checks = {shape: checks for shape, checks in self._checks.items() if shape in used}
 
     def placed(self, task: Task, node: ClusterNode) -> None:
         """Record a placed task."""
