@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.engine_form import engine_form
+from pumice.cli.engine_form import engine_form
 from tests.support.processes import run_process
 from tools import compile_engine
 

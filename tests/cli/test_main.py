@@ -7,7 +7,7 @@ import pytest
 
 import pumice
 from pumice.cli import main as entry
-from pumice.engine_form import engine_form
+from pumice.cli.engine_form import engine_form
 from tests.cli.command import EXAMPLES, SOURCES, pumice_command
 from tests.support.processes import run_process
 

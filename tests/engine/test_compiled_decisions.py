@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pumice.engine_form import engine_form
+from pumice.cli.engine_form import engine_form
 from tests.support.processes import run_process
 
 ROOT = Path(__file__).parent.parent.parent

@@ -11,8 +11,8 @@ import click
 
 from pumice import __version__
 from pumice.cli.command_group import SuggestingGroup
+from pumice.cli.engine_form import engine_form
 from pumice.cli.entry_point import run_program
-from pumice.engine_form import engine_form
 
 COMMAND_SECTIONS = {
     "Work with queues and jobs": {

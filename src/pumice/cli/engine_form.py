@@ -8,5 +8,5 @@ from pathlib import Path
 
 def engine_form() -> str:
     """``compiled engine`` or ``pure Python``; looks at files, so that asking loads no engine."""
-    engine = Path(__file__).parent / "engine"
+    engine = Path(__file__).parent.parent / "engine"
     return "compiled engine" if any((engine / f"cycle{end}").exists() for end in EXTENSION_SUFFIXES) else "pure Python"
