@@ -87,7 +87,7 @@ def everything(engine: Engine) -> dict[str, Any]:
         seen: dict[str, Any] = {
             "kind": node.kind,
             "weight": node.weight,
-            "rank": node.rank,
+            "rank": node.rank[:-1],  # without the serial number, which no two nodes share
             "held": node.held,
             "latest": when[latest_start(node)],
             "latest owed": when[latest_owed_start(node)],
