@@ -21,7 +21,7 @@ def slow_place(grove: Grove, node: ShareNode) -> tuple[object, ...]:
     """The key of a node from the jobs below it; a queue is as its best child that can be served."""
     if node.kind is NodeKind.QUEUE:
         best = min(slow_place(grove, child) for child in node.children.values() if can_be_served(child))
-        return (*best[:-1], (*best[-1], *node.rank))
+        return (*best[:-1], (*best[-1][:-1], *node.rank))  # the serial number of the child decides nothing
     held = [sum(job.held[j] for job in below(node)) for j in range(len(grove.capacity))]
     shares = [Fraction(0)]
     for j, amount in enumerate(held):

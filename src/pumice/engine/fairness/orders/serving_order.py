@@ -230,8 +230,9 @@ class FlatDrfOrder(HeapOrder):
         if node.kind is NodeKind.QUEUE:
             best = self.first_child(node).heap_entry
             assert best is not None
-            # Children of different queues may have the same rank (namespaces do): then the ranks of the queues decide.
-            return (*best[:-2], (*best[-2], *node.rank), node)
+            # Children of different queues may have the same rank but for the serial number (namespaces do): then the
+            # ranks of the queues decide.
+            return (*best[:-2], (*best[-2][:-1], *node.rank), node)
         return entry_of(node, self.key_of(node))
 
     def key_of(self, node: ShareNode, asked: Items = ()) -> float:
