@@ -139,7 +139,7 @@ def test_a_hold_never_lasts_without_progress(seed: int) -> None:
         assert engine.context.reservations is not None
         active = {leaf.job.key: hold for leaf, hold in engine.context.reservations.active.items()}
         assert set(active) == told
-        held = {(key, hold.unit.parts): hold for key, hold in active.items()}
+        held = {(key, hold.parts): hold for key, hold in active.items()}
         shrunk = {key: since for key, since in shrunk.items() if key in held}
         for which, hold in held.items():
             since, lack = shrunk.get(which, (shell.now, 2.0))

@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from pumice.engine.placement.node_table import NodeTable
 
 
+NO_EPOCH = -1  # of a reservation whose nodes are not known: the next update finds them
+
+
 @dataclass(slots=True)
 class Reservation:
     """Capacity reserved for a job: what its unit needs on which nodes, and how much of that is still in use."""
 
-    unit: AllocationUnit
+    parts: Parts  # requests of the tasks of its unit, and how many of each
     needs: dict[int, Items]  # node index -> amounts that must stay idle
     lack: float  # fraction of the cluster that is still missing
     since: int
@@ -55,7 +58,7 @@ class Reservations:
         self._waiting = {leaf: self._waiting.get(leaf, now) for leaf in stuck}
         self._doubled = {leaf: n for leaf, n in self._doubled.items() if leaf.name in context.tree.jobs}
         for leaf, hold in list(self.active.items()):
-            if leaf not in stuck or _differs(leaf.unit, hold.unit):
+            if leaf not in stuck or _parts(leaf.unit) != hold.parts:
                 del self.active[leaf]
             elif not self._renew(context, leaf, hold):
                 del self.active[leaf]
@@ -68,7 +71,7 @@ class Reservations:
                 continue
             needs, lack = find_reservation(context.nodes, leaf.unit, context.state.capacity)
             if needs:
-                self.active[leaf] = Reservation(leaf.unit, needs, lack, now, now, context.nodes.epoch)
+                self.active[leaf] = Reservation(_parts(leaf.unit), needs, lack, now, now, context.nodes.epoch)
                 held_below.add(branch)
         self._tell(context)
         return self._reserved()
@@ -86,18 +89,24 @@ class Reservations:
         return min((end for end in ends if end > now), default=None)
 
     def checkpoint(self, nodes: NodeTable) -> ReservationsCheckpoint:
-        """The state that a checkpoint keeps, except reservations that the next update would end or recompute."""
+        """The state that a checkpoint keeps.
+
+        A job keeps its reservation even if it has no unit or another one at this moment: the next update judges, and
+        by then an eviction may have given the job its unit back. Only the nodes of an earlier node table are left
+        out, because the next update looks for others anyway.
+        """
         kept = [
             SavedReservation(
                 leaf.name,
-                _parts(hold.unit),
-                {nodes.nodes[index].name: items for index, items in hold.needs.items()},
+                hold.parts,
+                {nodes.nodes[index].name: items for index, items in hold.needs.items()}
+                if hold.epoch == nodes.epoch
+                else {},
                 hold.lack,
                 hold.since,
                 hold.progress,
             )
             for leaf, hold in self.active.items()
-            if hold.epoch == nodes.epoch and leaf.unit is not None and not _differs(leaf.unit, hold.unit)
         ]
         return ReservationsCheckpoint(
             tuple(kept),
@@ -107,18 +116,19 @@ class Reservations:
         )
 
     def restore(self, memory: ReservationsCheckpoint, context: SchedulingContext) -> None:
-        """Continue from a checkpoint; a job whose next unit is another now loses its reservation but not its wait."""
+        """Continue from a checkpoint. A reservation on a node that is gone is moved by the next update."""
         leaves = context.tree.jobs
         self._waiting = {leaves[job]: since for job, since in memory.waiting.items() if job in leaves}
         self._doubled = {leaves[job]: times for job, times in memory.doubled.items() if job in leaves}
         self._told = {leaves[job]: names for job, names in memory.told.items() if job in leaves}
         for kept in memory.kept:
-            leaf = leaves.get(kept.job)
-            needs = {context.nodes.index.get(name, -1): items for name, items in kept.needs.items()}
-            if leaf is not None and leaf.unit is not None and _parts(leaf.unit) == kept.parts and -1 not in needs:
-                self.active[leaf] = Reservation(
-                    leaf.unit, needs, kept.lack, kept.since, kept.progress, context.nodes.epoch
-                )
+            leaf, index = leaves.get(kept.job), context.nodes.index
+            if leaf is None:
+                continue
+            stays = bool(kept.needs) and all(name in index for name in kept.needs)
+            needs = {index[name]: items for name, items in kept.needs.items()} if stays else {}
+            epoch = context.nodes.epoch if stays else NO_EPOCH
+            self.active[leaf] = Reservation(kept.parts, needs, kept.lack, kept.since, kept.progress, epoch)
 
     def _tell(self, context: SchedulingContext) -> None:
         """Report new and ended reservations in the conditions of their jobs."""
@@ -139,16 +149,15 @@ class Reservations:
 
     def _renew(self, context: SchedulingContext, leaf: JobNode, hold: Reservation) -> bool:
         """Move a reservation to where it lacks least now; False if it has made no progress for too long."""
-        now = context.now
-        here = (
-            missing_on(context.nodes, hold.needs, context.state.capacity) if hold.epoch == context.nodes.epoch else 1.0
-        )
-        needs, lack = find_reservation(context.nodes, leaf.unit, context.state.capacity)
-        moved = hold.epoch != context.nodes.epoch  # its indices refer to an earlier node table
-        if moved and not needs:
+        now, nodes = context.now, context.nodes
+        needs, lack = find_reservation(nodes, leaf.unit, context.state.capacity)
+        # Its indices may refer to an earlier node table, or the same requests now come with other node selectors.
+        stays = hold.epoch == nodes.epoch and _eligible_on(nodes, leaf.unit, hold.needs)
+        if not stays and not needs:
             return False
-        if needs and (lack < here or moved):
-            hold.needs, here, hold.epoch = needs, lack, context.nodes.epoch
+        here = missing_on(nodes, hold.needs, context.state.capacity) if stays else 1.0
+        if needs and (lack < here or not stays):
+            hold.needs, here, hold.epoch = needs, lack, nodes.epoch
         if here < hold.lack:
             hold.progress = now
         hold.lack = here
@@ -185,13 +194,15 @@ def _waits_in_vain(context: SchedulingContext) -> dict[JobNode, None]:
     }
 
 
-def _differs(unit: AllocationUnit, other: AllocationUnit) -> bool:
-    """Whether two units consist of different tasks, regardless of their order."""
-    return unit is not other and dict(unit.parts) != dict(other.parts)
-
-
 def _parts(unit: AllocationUnit) -> Parts:
+    """What a unit consists of, regardless of the order of its tasks."""
     return tuple(sorted((shape.items, count) for shape, count in unit.parts))
+
+
+def _eligible_on(nodes: NodeTable, unit: AllocationUnit, needs: dict[int, Items]) -> bool:
+    """Whether some task of the unit may run on each of the nodes."""
+    masks = [nodes.eligible(shape) for shape, _ in unit.parts]
+    return all(any(mask[index] for mask in masks) for index in needs)
 
 
 def _branch(leaf: JobNode) -> ShareNode:
