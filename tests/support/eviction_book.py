@@ -18,7 +18,8 @@ from kubebase.resource_vector import PODS
 from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
 from pumice.engine.engine import Engine
 from pumice.engine.fairness.orders.target_order import TargetOrder
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.engine.transaction import Eviction
 from pumice.model.specs import Items, JobSpec, TaskStatus
 
@@ -61,6 +62,7 @@ class Book:
         self._said: list[Decision] | None = None  # in this cycle, with what was withdrawn; None: nothing was taken
         self._entered = 0  # so much of it is in the book
         self._opened = False
+        self._exchanges = engine.context.reclaimers.exchanged
         sync = engine.context.sync
         self._carry_on = sync.victims_left
         sync.victims_left = self._took  # type: ignore[method-assign]  # the book hears of every taking as it is made
@@ -200,7 +202,11 @@ class Book:
             assert self._needed(commit, group, future), f"{commit}: {group} could have stayed"
         self._other_queues(commit)
         self._guarantees_kept(commit)
-        if self.steer:
+        exchanges = self.engine.context.reclaimers.exchanged
+        if exchanges > self._exchanges:
+            self._exchanges = exchanges
+            self._exchanged(commit)
+        elif self.steer:
             self._targets_kept(commit)
             if commit.action == "reclaim":
                 after = self.missing()
@@ -272,6 +278,30 @@ class Book:
                 assert held[j] >= leaf.integer_target[j], (
                     f"{commit}: {job} holds {held}, its whole target is {leaf.integer_target}"
                 )
+
+    def _exchanged(self, commit: Commit) -> None:
+        """The preemptor's side was short of all that it takes, and no group around a victim is left as short."""
+        capacity, jobs = self.engine.state.capacity, self.engine.tree.jobs
+        ask: Counter[int] = Counter()
+        for key, _ in commit.claims:
+            ask.update(dict(_items(self.tasks[key].request)))
+        gain = max(amount / capacity[j] for j, amount in ask.items())
+        for key in commit.victims:
+            victim, lost = jobs[self.tasks[key].job], _asks(self.tasks[key].request)
+            level, ours, _ = lowest_common_ancestor(jobs[commit.preemptor], victim)
+            held = self._held_below(ours)
+            for j in ask:
+                assert ours.due[j] - held[j] > -1e-6 * capacity[j], f"{commit}: {ours.path} was not short of the unit"
+            group = victim.parent
+            while group is not None and group is not level:
+                held = self._held_below(group)
+                short = max((group.due[j] - held[j]) / capacity[j] for j in lost)
+                assert short < gain, f"{commit}: {group.path} is left with {held}, entitled to {group.due}"
+                group = group.parent
+
+    def _held_below(self, group: ShareNode) -> list[int]:
+        jobs = [leaf.name for leaf in group.walk() if isinstance(leaf, JobNode)]
+        return [sum(amounts) for amounts in zip(*map(self.held, jobs), strict=True)]
 
     def _tasks_kept(self, commit: Commit, leaf: JobNode) -> None:
         """Of unlike tasks: of every kind that was lost as many are left as are in the whole target."""

@@ -55,8 +55,9 @@ def test_a_gang_whose_turn_it_is_not_wherever_it_comes(order: str) -> None:
     if order == "last":
         shell.job("q2", [(1,)] * 6, 6)
     assert shell.settle(30) <= 3
-    # A gang that runs already stays: without it 4.4 would be missing, and q3 would gain no more than 3.
-    assert (shell.running("q2"), shell.running("q3")) == ((6, 1) if order == "first" else (0, 3))
+    # A gang that runs already stays: without it 4.4 would be missing, and q3 would gain no more than 3. So q3 takes the
+    # task of q1: 0.6 is missing there afterwards, and q3 gains 1.
+    assert (shell.running("q2"), shell.running("q3")) == ((6, 2) if order == "first" else (0, 3))
 
 
 def test_large_tasks_get_their_part_among_endless_small_ones() -> None:

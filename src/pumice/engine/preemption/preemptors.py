@@ -22,6 +22,7 @@ from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode,
 from pumice.engine.preemption.cooldown import PreemptionCooldown
 from pumice.engine.preemption.eviction_plan import lowers_shortfall, plan_evictions
 from pumice.engine.preemption.eviction_reason import EvictionReason, sibling_keys
+from pumice.engine.preemption.exchange import ExchangeRule, lacks_whole_unit
 from pumice.engine.preemption.freeable_capacity import INFEASIBLE, FreeableCapacity
 from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks
 from pumice.engine.preemption.scarce_resources import scarce_everywhere
@@ -52,6 +53,7 @@ class Preemptors:
         self.cooldown = cooldown
         self.across_queues = across  # between queues (reclaim), or inside one (preempt)
         self.committed = 0  # number of committed preemptions
+        self.exchanged = 0  # of these, exchanges
         self.without_gain = 0  # of these, the ones that did not lower the sum of shortfalls: must stay 0
         self._since: dict[JobNode, int] = {}
         self._pool: PreemptibleTasks
@@ -78,10 +80,16 @@ class Preemptors:
         preemptors = self._starved_long_enough(context)
         if not preemptors:
             return
+        starved, committed = list(preemptors), self.committed
         context.nodes.find_freeing()
         self._pool = PreemptibleTasks(context, self._possible_victims(context), self.cooldown.min_runtime)
         self._freeable.clear()
         self._drop_infeasible(context, preemptors)
+        self._serve(context, preemptors)
+        if self.across_queues and self.committed == committed and context.order.has_targets:
+            self._exchange(context, starved)
+
+    def _serve(self, context: SchedulingContext, preemptors: dict[JobNode, None]) -> None:
         order, candidates = context.order, context.candidates
         passed_over: list[JobNode] = []
         for preemptor in preemptors:
@@ -123,7 +131,7 @@ class Preemptors:
 
         Best-effort tasks are charged to no share. Their jobs are never above a target, yet may occupy a pod slot.
         """
-        leaves = [leaf for leaf in context.tree.jobs.values() if leaf.job.running and self._may_be_asked(context, leaf)]
+        leaves = self._running(context)
         if not context.order.has_targets:
             return leaves
         beyond = {leaf for leaf in leaves if holds_more(leaf)}
@@ -133,6 +141,10 @@ class Preemptors:
             for leaf in leaves
             if leaf in beyond or equality(leaf) in traders or any(not shape.ask for shape in leaf.job.unfinished)
         ]
+
+    def _running(self, context: SchedulingContext) -> list[JobNode]:
+        """The jobs that run and whose queue may lose tasks to this action."""
+        return [leaf for leaf in context.tree.jobs.values() if leaf.job.running and self._may_be_asked(context, leaf)]
 
     def _may_be_asked(self, context: SchedulingContext, leaf: JobNode) -> bool:
         queue = context.sync.queue_of(leaf.queue) if self.across_queues else None
@@ -207,16 +219,7 @@ class Preemptors:
             return False
         path = context.order.explain() if context.tracing else ()
         judge = self.rule_for(context, leaf)
-        hunt = VictimSearch(
-            context,
-            leaf,
-            unit,
-            judge,
-            self.search_levels(leaf),
-            self._pool,
-            lambda level: self._freeable_below(context, level),
-            across=self.across_queues,
-        )
+        hunt = self._search(context, leaf, judge)
         before = sibling_keys(judge, leaf) if context.tracing else {}
         transaction = Transaction(context)
         claimed = plan_evictions(context, transaction, hunt, leaf, unit)
@@ -237,6 +240,56 @@ class Preemptors:
         context.candidates.choose_next_unit(leaf)
         self._record_preemption(context, transaction, preemptors)
         return True
+
+    def _exchange(self, context: SchedulingContext, starved: list[JobNode]) -> None:
+        """Let one job that no other eviction helps take its unit from a group with more to spare.
+
+        One at a time: the next rounding sees what has changed.
+        """
+        if context.nodes.freeing or self._pool.next_eligible_at is not None:
+            return  # evictions under way, or possible soon, come first
+        short = [
+            leaf
+            for leaf in starved
+            if self._is_starved(context, leaf)
+            and lacks_whole_unit(leaf, leaf.unit.ask)
+            and self.may_preempt(context, leaf)
+        ]
+        if not short:
+            return
+        self._pool = PreemptibleTasks(context, self._running(context), self.cooldown.min_runtime)
+        self._freeable.clear()
+        tried: set[Attempt] = set()
+        for leaf in sorted(short, key=lambda leaf: leaf.rank):
+            key = self._key(context, leaf)
+            if key not in tried and self._try_exchange(context, leaf):
+                return
+            tried.add(key)
+
+    def _try_exchange(self, context: SchedulingContext, leaf: JobNode) -> bool:
+        judge = ExchangeRule(context.state.capacity, leaf, leaf.unit.ask)
+        before = sibling_keys(judge, leaf) if context.tracing else {}
+        transaction = Transaction(context)
+        if not plan_evictions(context, transaction, self._search(context, leaf, judge), leaf, leaf.unit):
+            transaction.discard()
+            return False
+        self.committed += 1
+        self.exchanged += 1
+        transaction.commit((), EvictionReason(self.action, leaf, judge, before))
+        context.candidates.choose_next_unit(leaf)
+        return True
+
+    def _search(self, context: SchedulingContext, leaf: JobNode, judge: PreemptionRule) -> VictimSearch:
+        return VictimSearch(
+            context,
+            leaf,
+            leaf.unit,
+            judge,
+            self.search_levels(leaf),
+            self._pool,
+            lambda level: self._freeable_below(context, level),
+            across=self.across_queues,
+        )
 
     def _freeable_below(self, context: SchedulingContext, level: ShareNode | None) -> FreeableCapacity:
         """What evictions below a level could free; None: what withdrawing bindings of this cycle could free."""

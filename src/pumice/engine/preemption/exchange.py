@@ -1,0 +1,95 @@
+"""Exchanges: a group that stays short of a whole unit takes it from a group with more to spare.
+
+See docs/fairness.md, section 9.12.
+
+Integer targets may ask for an eviction that section 9.8 forbids: the job outside its target stays, because its own side
+would miss it as much as the preemptor's side gains. Everything else is inside the targets, so the preemptor would wait
+for ever, whatever other groups hold. Example: 5 cpu, two equal queues. One runs a task of 3 cpu and one of 1 cpu, the
+other a single task of 1 cpu, and asks for more of them. The integer targets leave out the task of 3 cpu, but without
+it the first queue would be left with 1 cpu of its 2.5. So the task of 1 cpu makes way: 3 : 2 instead of 4 : 1.
+
+An exchange ignores integer targets. Instead, the shortfall that it leaves on the victim's side, at every level below
+the common ancestor, must be smaller than the whole unit that the preemptor's side was short of. The reverse exchange is
+then never legal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.model.specs import Items
+
+LEAST = 1e-6  # fraction of the cluster; smaller differences count as none
+
+
+def lacks_whole_unit(leaf: JobNode, ask: Items) -> bool:
+    """Whether a queue or an inner node above a job is short of the whole unit."""
+    node = leaf.parent
+    while node is not None and node.parent is not None:
+        if _is_short_of(node, ask):
+            return True
+        node = node.parent
+    return False
+
+
+class ExchangeRule:
+    """Entitlements decide, whatever the integer targets are; made before the preemptor's unit is charged."""
+
+    measure = "want"
+    by_target = True
+
+    def __init__(self, capacity: list[int], preemptor: JobNode, ask: Items) -> None:
+        self._capacity = capacity
+        self._preemptor = preemptor
+        self._asks = [j for j, _ in ask]
+        self._gain = max((amount / (self._capacity[j] or 1) for j, amount in ask), default=0.0)
+        self._short: set[ShareNode] = set()
+        node: ShareNode | None = preemptor.parent
+        while node is not None:
+            if _is_short_of(node, ask):
+                self._short.add(node)
+            node = node.parent
+
+    def excess(self, node: ShareNode) -> float:
+        """The largest excess over the entitlement, as a fraction of the cluster, over the requested resources."""
+        return max(((node.held[j] - node.due[j]) / (self._capacity[j] or 1) for j in self._asks), default=0.0)
+
+    def is_over_target(self, node: ShareNode) -> bool:
+        """Whether the branch holds more than it is entitled to."""
+        return any(node.held[j] > node.due[j] for j in self._asks)
+
+    def may_lose(self, victim: JobNode, items: Items) -> bool:
+        """Whether the preemptor's side is short of the whole unit and the victim's side is not short of anything."""
+        _, ours, theirs = lowest_common_ancestor(self._preemptor, victim)
+        return ours in self._short and any(theirs.held[j] > theirs.due[j] for j, _ in items)
+
+    def agrees(self, victim: JobNode, items: Items) -> bool:
+        """Whether no branch around the victim is left as short as the preemptor's side was."""
+        level, ours, _ = lowest_common_ancestor(self._preemptor, victim)
+        if ours not in self._short:
+            return False
+        node = victim.parent
+        while node is not None and node is not level:
+            for j, _ in items:
+                if (node.due[j] - node.held[j]) / (self._capacity[j] or 1) >= self._gain - LEAST:
+                    return False
+            node = node.parent
+        return True
+
+    def beneficiary(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
+        """An exchange transfers no entitlement."""
+        return None
+
+    def key(self, node: ShareNode) -> float:
+        """The deficit, as ``TargetOrder`` compares it."""
+        return -self.excess(node)
+
+    def judged(self, side: ShareNode, leaf: JobNode, items: Items) -> tuple[float | None, float]:
+        """By its key, whatever job is below."""
+        return None, self.key(side)
+
+
+def _is_short_of(node: ShareNode, ask: Items) -> bool:
+    return bool(ask) and all(node.due[j] - node.held[j] >= amount * (1 - LEAST) for j, amount in ask)
