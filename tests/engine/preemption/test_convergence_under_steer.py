@@ -13,7 +13,8 @@ import pytest
 from tests.support.restless import Restless, Taste
 from tests.support.taking import Shell, taking_engine
 
-FEW = 10
+FEW = 15
+"""An exchange waits until the victims of the one before it are gone (docs/fairness.md, section 9.12)."""
 
 
 def quiet_after(seed: int) -> int:

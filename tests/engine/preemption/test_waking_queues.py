@@ -265,6 +265,8 @@ def excess_of_victims(seed: int) -> list[float]:
         assert book is not None
 
         def compare(commit: Commit) -> None:
+            if not may_go(book, [book.tasks[key] for key in (*commit.victims, *commit.withdrawn)]):
+                return  # an exchange
             least = least_victims(book, commit)
             if least is not None:
                 found.append(sum(map(book.dominant, (*commit.victims, *commit.withdrawn))) / least)
