@@ -32,6 +32,21 @@ def test_a_group_asks_for_what_must_start_together() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("least", "resources"),
+    [
+        (1, {"cpu": "1"}),  # one small task may start alone
+        (3, {"cpu": "5"}),  # both small ones, and one of 3 cpu
+    ],
+)
+def test_minimum_resources_of_a_group_are_those_of_its_smallest_tasks(least: int, resources: dict[str, str]) -> None:
+    large, small = task("large", 2), task("small", 2)
+    for each, cpu in ((large, "3"), (small, "1")):
+        each["template"] = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}}
+    group = group_of(read_job(job(large, small, minAvailable=least)), frozenset({"large", "small"}))
+    assert group["spec"]["minResources"] == resources
+
+
 def test_a_group_has_the_network_topology_of_its_job() -> None:
     wanted = {"mode": "hard", "highestTierAllowed": 2}
     assert group_of(read_job(job(networkTopology=wanted)), frozenset({"worker"}))["spec"]["networkTopology"] == wanted

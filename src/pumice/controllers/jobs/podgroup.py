@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
+from itertools import zip_longest
 
 from kubebase.field_error import FieldError
 from kubebase.resource_vector import PODS, Registry, Vector, add
@@ -80,22 +82,36 @@ def patch_of_group(group: Document, wanted: Document) -> Document | None:
 
 
 def _resources(tasks: list[Task], pods: int) -> dict[str, str]:
-    """The request of that many pods: first those that the tasks require, then the rest, task by task."""
+    """The least that so many pods may request: those that the tasks require, and then the smallest.
+
+    Any pods of a job may make up its minimum. If the sum counted larger ones, a job would not be let in although its
+    small tasks could run.
+    """
     registry = Registry()
+    requests = {task.name: _request(task, registry) for task in tasks}
     total: Vector = ()
-    for task, number in _first(tasks, pods):
-        total = add(total, [amount * number for amount in _request(task, registry)])
+    for task, number in _smallest(tasks, pods, requests):
+        total = add(total, [amount * number for amount in requests[task.name]])
     named = registry.format(total)
     return {name: amount for name, amount in named.items() if name != registry.names[PODS]}
 
 
-def _first(tasks: list[Task], pods: int) -> Iterator[tuple[Task, int]]:
-    for numbers in ([task.least for task in tasks], [task.replicas - task.least for task in tasks]):
-        for task, number in zip(tasks, numbers, strict=True):
-            some = min(number, pods)
-            pods -= some
-            if some:
-                yield task, some
+def _smallest(tasks: list[Task], pods: int, requests: dict[str, Vector]) -> Iterator[tuple[Task, int]]:
+    """So many pods: first those that the tasks require, then the rest, the smallest first."""
+    required = {task.name: task.least if task.says_least else 0 for task in tasks}
+    most = [max(amounts) for amounts in zip_longest(*requests.values(), fillvalue=0)]
+
+    def size(task: Task) -> Fraction:
+        """The sum of what a task requests, each resource as a fraction of the most that any task requests."""
+        return sum((Fraction(n, top) for n, top in zip(requests[task.name], most, strict=False) if n), Fraction(0))
+
+    line = [(task, required[task.name]) for task in tasks]
+    line += [(task, task.replicas - required[task.name]) for task in sorted(tasks, key=size)]
+    for task, number in line:
+        some = min(number, pods)
+        pods -= some
+        if some:
+            yield task, some
 
 
 def _request(task: Task, registry: Registry) -> Vector:

@@ -10,18 +10,30 @@ it the first queue would be left with 1 cpu of its 2.5. So the task of 1 cpu mak
 
 An exchange ignores integer targets. Instead, the shortfall that it leaves on the victim's side, at every level below
 the common ancestor, must be smaller than the whole unit that the preemptor's side was short of. The reverse exchange is
-then never legal.
+then never legal. A job of unlike tasks may ask for any task that may start alone, not only for its next one: that one
+may be larger than what its queue is short of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.model.specs import Items
 
 LEAST = 1e-6  # fraction of the cluster; smaller differences count as none
+
+
+def exchange_units(leaf: JobNode) -> list[AllocationUnit]:
+    """What a job may ask for in an exchange: its next unit, or else any other of its tasks that may start alone."""
+    next_unit: AllocationUnit = leaf.unit
+    if next_unit.size > 1 or len(leaf.job.pending) <= 1:
+        return [next_unit]
+    shapes = sorted((shape for shape in leaf.job.pending if shape.ask), key=lambda s: leaf.job.pending[s][-1].order)
+    others = [AllocationUnit(((shape, 1),)) for shape in shapes if shape is not next_unit.parts[0][0]]
+    return [next_unit, *others]
 
 
 def lacks_whole_unit(leaf: JobNode, ask: Items) -> bool:
@@ -39,6 +51,7 @@ class ExchangeRule:
 
     measure = "want"
     by_target = True
+    same_for_all = False
 
     def __init__(self, capacity: list[int], preemptor: JobNode, ask: Items) -> None:
         self._capacity = capacity

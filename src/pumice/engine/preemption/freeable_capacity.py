@@ -71,6 +71,14 @@ class FreeableCapacity:
                     largest[j] = max(largest[j], amount)
         self._freed[:, i], self._largest[:, i] = freed, largest
 
+    def with_room(self, shape: TaskShape, indices: Iterable[int]) -> list[int]:
+        """Those of these nodes that have room for a task once all tasks that are leaving have left."""
+        nodes = np.fromiter(indices, np.intp)
+        for j, amount in shape.items:
+            nodes = nodes[self._future[j, nodes] >= amount]
+        found: list[int] = nodes.tolist()
+        return found
+
     def victims_for(self, shape: TaskShape) -> NDArray[np.int64]:
         """The least number of evictions per node that admits one task of this shape; INFEASIBLE where none suffices."""
         fewest = np.ones(len(self._nodes.nodes), np.int64)

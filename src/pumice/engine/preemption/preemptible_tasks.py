@@ -18,6 +18,28 @@ if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
 
 
+class ReverseOrder:
+    """Reverses an order: of equal tasks, the one that would start last is evicted first."""
+
+    __slots__ = ("order",)
+
+    def __init__(self, order: tuple[int, int, int, str, str]) -> None:
+        self.order = order
+
+    def __lt__(self, other: ReverseOrder) -> bool:
+        return other.order < self.order
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReverseOrder) and self.order == other.order
+
+    def __hash__(self) -> int:
+        return hash(self.order)
+
+
+VictimEntry = tuple[int, int, ReverseOrder, Task, JobNode]
+"""Priority, negated start time, place in its job; the task and its job."""
+
+
 class PreemptibleTasks:
     """The preemptible tasks of the given jobs, by job, and the jobs that have any below each node of the share tree."""
 
@@ -36,6 +58,8 @@ class PreemptibleTasks:
                     self._below.setdefault(node, []).append(leaf)
                     node = node.parent
         self._going = {task for tasks in self.tasks.values() for task in tasks}
+        self._in_order: dict[ShareNode, list[VictimEntry]] = {}
+        self.exhausted: set[JobNode] = set()  # jobs that no preemptor of the action can take anything from any more
 
     def __contains__(self, task: object) -> bool:
         return task in self._going
@@ -43,6 +67,29 @@ class PreemptibleTasks:
     def below(self, node: ShareNode) -> list[JobNode]:
         """The jobs below a node that have preemptible tasks."""
         return self._below.get(node, [])
+
+    def in_order(self, parent: ShareNode) -> list[VictimEntry]:
+        """The tasks of the jobs directly below a node: the lowest priority first, then the shortest runtime."""
+        found = self._in_order.get(parent)
+        if found is None:
+            found = self._in_order[parent] = sorted(
+                (task.priority, -task.started, ReverseOrder(task.order), task, leaf)
+                for leaf in self.below(parent)
+                for task in self.tasks[leaf]
+            )
+        return found
+
+    def drop_unusable(self, parent: ShareNode) -> None:
+        """Forget the tasks below a node that have been evicted or belong to exhausted jobs.
+
+        Otherwise every search would pass over all victims of the searches before it. Call this only while no eviction
+        is tentative.
+        """
+        self._in_order[parent] = [
+            entry
+            for entry in self._in_order[parent]
+            if entry[4] not in self.exhausted and is_running(self._context, entry[3])
+        ]
 
     def _may_go(self, task: Task) -> bool:
         context = self._context

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pumice.engine.candidates.units import AllocationUnit, unit_tasks
+from pumice.engine.candidates.units import AllocationUnit, Parts, unit_tasks
 from pumice.engine.checkpoint.engine_checkpoint import PreemptorsCheckpoint
 from pumice.engine.fairness.preemption_rules.rules import PreemptionRule, equality
 from pumice.engine.fairness.preemption_rules.task_rights import holds_more
@@ -22,7 +22,7 @@ from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode,
 from pumice.engine.preemption.cooldown import PreemptionCooldown
 from pumice.engine.preemption.eviction_plan import lowers_shortfall, plan_evictions
 from pumice.engine.preemption.eviction_reason import EvictionReason, sibling_keys
-from pumice.engine.preemption.exchange import ExchangeRule, lacks_whole_unit
+from pumice.engine.preemption.exchange import ExchangeRule, exchange_units, lacks_whole_unit
 from pumice.engine.preemption.freeable_capacity import INFEASIBLE, FreeableCapacity
 from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks
 from pumice.engine.preemption.scarce_resources import scarce_everywhere
@@ -219,7 +219,7 @@ class Preemptors:
             return False
         path = context.order.explain() if context.tracing else ()
         judge = self.rule_for(context, leaf)
-        hunt = self._search(context, leaf, judge)
+        hunt = self._search(context, leaf, unit, judge)
         before = sibling_keys(judge, leaf) if context.tracing else {}
         transaction = Transaction(context)
         claimed = plan_evictions(context, transaction, hunt, leaf, unit)
@@ -248,29 +248,29 @@ class Preemptors:
         """
         if context.nodes.freeing or self._pool.next_eligible_at is not None:
             return  # evictions under way, or possible soon, come first
-        short = [
-            leaf
-            for leaf in starved
-            if self._is_starved(context, leaf)
-            and lacks_whole_unit(leaf, leaf.unit.ask)
-            and self.may_preempt(context, leaf)
-        ]
+        starved = [leaf for leaf in starved if self._is_starved(context, leaf) and self.may_preempt(context, leaf)]
+        short = {
+            leaf: units
+            for leaf in sorted(starved, key=lambda leaf: leaf.rank)
+            if (units := [unit for unit in exchange_units(leaf) if lacks_whole_unit(leaf, unit.ask)])
+        }
         if not short:
             return
         self._pool = PreemptibleTasks(context, self._running(context), self.cooldown.min_runtime)
         self._freeable.clear()
-        tried: set[Attempt] = set()
-        for leaf in sorted(short, key=lambda leaf: leaf.rank):
-            key = self._key(context, leaf)
-            if key not in tried and self._try_exchange(context, leaf):
-                return
-            tried.add(key)
+        tried: set[tuple[Attempt, Parts]] = set()
+        for leaf, units in short.items():
+            for unit in units:
+                attempt = self._key(context, leaf), unit.runs
+                if attempt not in tried and self._try_exchange(context, leaf, unit):
+                    return
+                tried.add(attempt)
 
-    def _try_exchange(self, context: SchedulingContext, leaf: JobNode) -> bool:
-        judge = ExchangeRule(context.state.capacity, leaf, leaf.unit.ask)
+    def _try_exchange(self, context: SchedulingContext, leaf: JobNode, unit: AllocationUnit) -> bool:
+        judge = ExchangeRule(context.state.capacity, leaf, unit.ask)
         before = sibling_keys(judge, leaf) if context.tracing else {}
         transaction = Transaction(context)
-        if not plan_evictions(context, transaction, self._search(context, leaf, judge), leaf, leaf.unit):
+        if not plan_evictions(context, transaction, self._search(context, leaf, unit, judge), leaf, unit):
             transaction.discard()
             return False
         self.committed += 1
@@ -279,11 +279,13 @@ class Preemptors:
         context.candidates.choose_next_unit(leaf)
         return True
 
-    def _search(self, context: SchedulingContext, leaf: JobNode, judge: PreemptionRule) -> VictimSearch:
+    def _search(
+        self, context: SchedulingContext, leaf: JobNode, unit: AllocationUnit, judge: PreemptionRule
+    ) -> VictimSearch:
         return VictimSearch(
             context,
             leaf,
-            leaf.unit,
+            unit,
             judge,
             self.search_levels(leaf),
             self._pool,

@@ -12,8 +12,8 @@ A job never falls below its minimum. It can only be evicted as a whole, and then
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from heapq import heapify, heappop
+from collections.abc import Callable, Container, Iterable, Iterator
+from heapq import merge
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from pumice.engine.fairness.preemption_rules.rules import PreemptionRule, lowest
 from pumice.engine.fairness.preemption_rules.task_rights import spares
 from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from pumice.engine.preemption.freeable_capacity import INFEASIBLE, FreeableCapacity
-from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks, is_running
+from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks, ReverseOrder, is_running
 from pumice.engine.preemption.split_improvement import improves_split
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.job import Job
@@ -46,7 +46,9 @@ Found = tuple[int, list[Victims]]
 
 FEW = 64  # up to this many nodes are examined one by one; beyond it, victims in order lead to their nodes
 
-Rank = tuple[int, tuple[tuple[float, int], ...], int, int, "_Last"]
+MANY = 16  # so many tasks of no use in a row are worth removing from the pool
+
+Rank = tuple[int, tuple[tuple[float, int], ...], int, int, ReverseOrder]
 """Level, path down from it, priority, negated start time, place in its job."""
 
 Asked = tuple[Rank, Task, JobNode]
@@ -80,6 +82,7 @@ class VictimSearch:
         self._ways: dict[JobNode, tuple[int, bool, tuple[tuple[float, int], ...]]] = {}
         self._asked_at: dict[int, list[Asked]] = {}
         self._refused: set[tuple[JobNode, TaskShape, ClusterNode | None]] = set()  # victims that a plugin vetoed
+        self._tentative = True  # whether evictions are in effect that may be undone
         self.gangs_spared: dict[JobNode, float] = {}  # jobs too large for this preemptor alone, and their size
         self.allowed_gang: JobNode | None = None
         self.pack_tightly = False  # prefer nodes that fit the most tasks, regardless of victims: a gang may need that
@@ -92,6 +95,7 @@ class VictimSearch:
         """The node for a task of this shape and the victims on it; None if there is none."""
         self._ways.clear()
         self._asked_at.clear()
+        self._tentative = bool(transaction.all_evictions())
         free = self._without_victims(shape, transaction)
         if free is not None:
             return free, []
@@ -135,7 +139,8 @@ class VictimSearch:
             return best
         index = context.nodes.index
         freed = [index[gone.node.name] for gone in transaction.all_evictions() if gone.node.name in index]
-        for i in dict.fromkeys((*context.nodes.freeing, *freed)):
+        freeing = self._freeable(self._levels[-1]).with_room(shape, context.nodes.freeing)
+        for i in dict.fromkeys((*freeing, *freed)):
             if _has_room(context.nodes.nodes[i], shape) and context.nodes.allows(shape, i):
                 return i
         return None
@@ -223,10 +228,12 @@ class VictimSearch:
         ordered = sorted(branches, key=self._still_running)
         for _, tied in groupby(ordered, key=self._still_running):
             together = list(tied)
-            yield from self._tasks([node for node in together if isinstance(node, JobNode)])
+            jobs = {node for node in together if isinstance(node, JobNode)}
+            if jobs:
+                yield from self._tasks(list(dict.fromkeys(leaf.parent for leaf in jobs if leaf.parent)), jobs)
             below = [child for node in together for child in node.children.values()]
             if below and isinstance(below[0], JobNode):
-                yield from self._tasks([leaf for leaf in below if isinstance(leaf, JobNode)])
+                yield from self._tasks(together)
             elif below:
                 yield from self._asked(below)
 
@@ -237,18 +244,32 @@ class VictimSearch:
         queue = self._context.sync.queue_of(node)
         return -((self.rule.excess(node) + GRID_ROUNDER) - GRID_ROUNDER), queue.priority if queue is not None else 0
 
-    def _tasks(self, leaves: list[JobNode]) -> Iterator[Task]:
-        """The preemptible tasks of these jobs, lowest priority first, then shortest runtime."""
-        heap = [
-            (task.priority, -task.started, _Last(task.order), task)
-            for leaf in leaves
-            if leaf in self._pool.tasks and self._has_excess(leaf)
-            for task in self._pool.tasks[leaf]
-            if is_running(self._context, task) and (leaf, task.shape, task.node) not in self._refused
-        ]
-        heapify(heap)
-        while heap:
-            yield heappop(heap)[3]
+    def _tasks(self, parents: list[ShareNode], among: Container[JobNode] | None = None) -> Iterator[Task]:
+        """The preemptible tasks of the jobs directly below these nodes, lowest priority first, then shortest runtime.
+
+        ``among``: only of these jobs.
+        """
+        pool, settled = self._pool, self.rule.same_for_all and not self._tentative
+        loses: dict[JobNode, bool] = {}
+        unusable = 0
+        lists = [pool.in_order(parent) for parent in parents]
+        for entry in lists[0] if len(lists) == 1 else merge(*lists):
+            task, leaf = entry[3], entry[4]
+            if leaf in pool.exhausted or not is_running(self._context, task):
+                unusable += 1
+                continue
+            if among is not None and leaf not in among:
+                continue
+            if leaf not in loses:
+                loses[leaf] = self._has_excess(leaf)
+                if not loses[leaf] and settled:
+                    pool.exhausted.add(leaf)
+            if loses[leaf] and (leaf, task.shape, task.node) not in self._refused:
+                if unusable > MANY and not self._tentative:
+                    for parent in parents:
+                        pool.drop_unusable(parent)
+                unusable = 0
+                yield task
 
     def _has_excess(self, leaf: JobNode) -> bool:
         """Whether the rule would let a job lose any of its tasks, judging by their requests."""
@@ -259,7 +280,7 @@ class VictimSearch:
         if leaf not in self._ways:
             self._ways[leaf] = self._way_to(leaf)
         level, _, way = self._ways[leaf]
-        return level, way, task.priority, -task.started, _Last(task.order)
+        return level, way, task.priority, -task.started, ReverseOrder(task.order)
 
     def _way_to(self, leaf: JobNode) -> tuple[int, bool, tuple[tuple[float, int], ...]]:
         """The common ancestor's level, whether the branch there exceeds its share, and the path down to the job."""
@@ -426,24 +447,6 @@ class VictimSearch:
         if all(self._victim_leaf(t) is leaf for t in whole):
             return whole
         return ()
-
-
-class _Last:
-    """Reverses an order: of equal tasks, the one that would start last is evicted first."""
-
-    __slots__ = ("order",)
-
-    def __init__(self, order: tuple[int, int, int, str, str]) -> None:
-        self.order = order
-
-    def __lt__(self, other: _Last) -> bool:
-        return other.order < self.order
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Last) and self.order == other.order
-
-    def __hash__(self) -> int:
-        return hash(self.order)
 
 
 def still_viable(context: SchedulingContext, job: Job | None, transaction: Transaction) -> bool:

@@ -34,6 +34,8 @@ class PreemptionRule(Protocol):
     measure: str
     by_target: bool
     """Whether entitlements decide, rather than the keys of an order."""
+    same_for_all: bool
+    """Whether what a job may lose is the same for all preemptors, and only shrinks while these are served."""
 
     def excess(self, node: ShareNode) -> float:
         """How far a branch is above its entitlement; the largest is considered first."""
@@ -77,6 +79,7 @@ class TargetRule:
 
     measure = "want"
     by_target = True
+    same_for_all = True
 
     def __init__(self, order: TargetOrder, ask: Items) -> None:
         self._capacity = order.capacity
@@ -148,6 +151,7 @@ class KeyRule:
 
     measure = "share"
     by_target = False
+    same_for_all = False
 
     def __init__(
         self, order: ServingOrder, preemptor: JobNode, ask: Items, *, by_share: bool = True, by_class: bool = True
