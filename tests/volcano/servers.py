@@ -58,9 +58,7 @@ def kubernetes_server(work: Path, nodes: Sequence[dict[str, Any]], config: Path)
     with ExitStack() as stack:
         cluster = stack.enter_context(real_cluster(work))
         log = work / "kube-controller-manager.log"
-        stack.enter_context(
-            controller_manager(cluster.real.admin, log, [*BUILT_IN_CONTROLLERS, *MORE_CONTROLLERS])
-        )
+        stack.enter_context(controller_manager(cluster.real.admin, log, [*BUILT_IN_CONTROLLERS, *MORE_CONTROLLERS]))
         stack.enter_context(simulated_nodes(cluster.access, nodes, speed=SPEED))
         stack.enter_context(Component(cluster.real, CONTROLLERS).running())
         stack.enter_context(Component(cluster.real, SCHEDULER, "--config", str(config)).running())

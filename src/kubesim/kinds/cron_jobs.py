@@ -102,6 +102,8 @@ def _check_job(job: Object) -> Iterator[FieldProblem]:
         yield unsupported(f"{field}.completionMode", job["completionMode"], MODES)
     if job.get("selector") is not None and not job.get("manualSelector"):
         yield invalid(f"{field}.selector", job["selector"], "`selector` will be auto-generated")
+    if job.get("manualSelector"):
+        yield unsupported(f"{field}.manualSelector", job["manualSelector"], ("nil", "false"))
     yield from check_template(job["template"], f"{field}.template")
     if job["template"]["spec"]["restartPolicy"] == "Always":
         yield required(f"{field}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
