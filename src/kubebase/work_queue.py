@@ -123,9 +123,10 @@ class WorkQueue:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
             again = self._retries.delay(failures, error)
             if isinstance(error, self._retries.expected_errors):
-                log.log(self._retries.expected_level, "%s: %r; retry in %.2f s", key, error, again)
+                words = 'Failed to reconcile, retrying: key=%s error="%s" retryAfter=%.2fs'
+                log.log(self._retries.expected_level, words, key, error, again)
             else:
-                log.exception("%s: retry in %.2f s", key, again)
+                log.exception("Failed to reconcile, retrying: key=%s retryAfter=%.2fs", key, again)
         finally:
             self._busy.discard(key)
             self._wake.set()

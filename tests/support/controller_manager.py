@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 
 from benchmarks import kubernetes
+from kubesim.kubelet.node_agents import LEASE_SECONDS
 
 NAME = "kube-controller-manager"
 CONTROLLERS = (
@@ -51,6 +52,7 @@ def controller_manager(administrator: Path, log: Path, controllers: Sequence[str
     kubeconfig.write_text(yaml.safe_dump(access))
     command = [str(found), f"--kubeconfig={kubeconfig}", f"--controllers={','.join(controllers)}"]
     command += ["--leader-elect=false", "--secure-port=0", "--kube-api-qps=500", "--kube-api-burst=1000"]
+    command += [f"--node-monitor-grace-period={LEASE_SECONDS}s"]  # simulated nodes renew their leases that rarely
     with kubernetes.started(log, command) as process:
         yield
         assert process.poll() is None, f"{NAME} ended:\n{log.read_text()[-2000:]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypedDict
 
 from kubebase.resource_vector import Registry
 from pumice.config.load import read_config
@@ -33,6 +34,13 @@ def hyper_node(name: str, tier: int, nodes: Iterable[str] = (), hyper_nodes: Ite
     members = [HyperNodeMember(True, name=one) for one in nodes]
     members += [HyperNodeMember(False, name=one) for one in hyper_nodes]
     return HyperNode(name, tier, members=tuple(members))
+
+
+class ClusterSettings(TypedDict, total=False):
+    """The options of a ``NetworkCluster``."""
+
+    actions: str
+    patience: int
 
 
 class NetworkCluster:

@@ -28,6 +28,8 @@ SPEED = 2.5
 not exist is there for longer than the ten seconds after which a case looks for it."""
 
 POLL_SECONDS = 0.2
+MORE_CONTROLLERS = ("replicationcontroller-controller", "pod-garbage-collector-controller")
+"""Controllers that the cases need beside those of other tests: one binds a pod to a node that does not exist."""
 
 Server = Callable[[Path, Sequence[dict[str, Any]], Path], AbstractContextManager[Path]]
 """Starts a cluster with these nodes and this configuration of the scheduler; yields the path of its kubeconfig, which
@@ -56,9 +58,7 @@ def kubernetes_server(work: Path, nodes: Sequence[dict[str, Any]], config: Path)
     with ExitStack() as stack:
         cluster = stack.enter_context(real_cluster(work))
         log = work / "kube-controller-manager.log"
-        stack.enter_context(
-            controller_manager(cluster.real.admin, log, [*BUILT_IN_CONTROLLERS, "replicationcontroller-controller"])
-        )
+        stack.enter_context(controller_manager(cluster.real.admin, log, [*BUILT_IN_CONTROLLERS, *MORE_CONTROLLERS]))
         stack.enter_context(simulated_nodes(cluster.access, nodes, speed=SPEED))
         stack.enter_context(Component(cluster.real, CONTROLLERS).running())
         stack.enter_context(Component(cluster.real, SCHEDULER, "--config", str(config)).running())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubesim.api import status
-from kubesim.api.requests import Target, as_object, require_same_name
+from kubesim.api.requests import Target, as_object, given_name, name_mismatch
 from kubesim.api.writes import Edit
 from kubesim.apply import APPLY, ApplyRequest, FieldManager
 from kubesim.patches import PatchError, PatchFault, json_patch, merge_patch, strategic_merge
@@ -47,11 +47,14 @@ def parse_patch(target: Target, media: str, patch: Any) -> Edit:
 def parse_apply_patch(target: Target, body: Any, manager: str, *, force: bool) -> ApplyRequest:
     """Parse a server-side apply patch of an object or its status."""
     resource = target.resource
-    applied = require_same_name(as_object(body), target)
+    applied = as_object(body)
+    if (name := given_name(applied)) and name != target.name:
+        raise name_mismatch(name, target)
     version, kind = applied.get("apiVersion") or "", applied.get("kind") or ""
     if not version or not kind:
         raise status.bad_request(f"invalid object type: {'' if '/' in version else '/'}{version}, Kind={kind}")
-    if applied["metadata"].get("managedFields"):
+    about = applied.get("metadata")
+    if isinstance(about, dict) and about.get("managedFields"):
         raise status.bad_request("metadata.managedFields must be nil")
     kept = _without_nulls(applied)
     if target.subresource:

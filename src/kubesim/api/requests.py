@@ -98,14 +98,25 @@ def as_object(body: object) -> Object:
 def require_same_name(body: object, target: Target) -> Object:
     """The body of an update, which must be about the object in the path."""
     new = as_object(body)
-    about = new.get("metadata")
-    name = about.get("name") if isinstance(about, dict) else None
+    name = given_name(new)
     if not name:
-        words = f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
-        raise status.bad_request(words)
+        raise name_missing(target)
     if name != target.name:
         raise name_mismatch(name, target)
     return new
+
+
+def given_name(body: Object) -> object:
+    """The name in a body, of whatever type; None if there is none."""
+    about = body.get("metadata")
+    return about.get("name") if isinstance(about, dict) else None
+
+
+def name_missing(target: Target) -> status.ApiError:
+    """The error for a body without a name."""
+    return status.bad_request(
+        f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
+    )
 
 
 def name_mismatch(name: object, target: Target) -> status.ApiError:

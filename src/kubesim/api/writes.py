@@ -20,7 +20,15 @@ from kubesim.api.admission import AdmissionHook
 from kubesim.api.field_errors import invalid
 from kubesim.api.quota_ledger import QuotaLedger
 from kubesim.api.request_context import RequestContext
-from kubesim.api.requests import DeleteOptions, ObjectSelection, Target, WriteOptions, as_object, name_mismatch
+from kubesim.api.requests import (
+    DeleteOptions,
+    ObjectSelection,
+    Target,
+    WriteOptions,
+    as_object,
+    name_mismatch,
+    name_missing,
+)
 from kubesim.api.write_steps import (
     check_preconditions,
     copy_or_drop,
@@ -237,7 +245,9 @@ class ObjectWriter:
 
     def _check_identity(self, target: Target, new: Object, old: Object, *, replaces: bool) -> None:
         resource = target.resource
-        if new.get("name", target.name) != target.name:
+        if not new.get("name"):
+            raise name_missing(target)
+        if new["name"] != target.name:
             raise name_mismatch(new["name"], target)
         if new.get("namespace", target.namespace) != target.namespace:
             raise status.bad_request(

@@ -154,6 +154,8 @@ class ApplyRequest:
             conflicts = {owner: left for owner, fields in conflicts.items() if (left := fields - own_before)}
         if conflicts and not self._force:
             raise _conflict(conflicts)
+        # No manager owns the name. It goes with metadata of which a manager owned and no longer applies all the rest.
+        new["metadata"] = {"name": old["metadata"]["name"], **(new.get("metadata") or {})}
         return new
 
     def entries(self, old: Object, new: Object, now: str) -> list[Object]:

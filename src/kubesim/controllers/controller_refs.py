@@ -47,16 +47,16 @@ class ControllerRefs:
 
     # ---- watch events -------------------------------------------------------------------------------------
 
-    def on_owner_change(self, owner: Object, *, deleted: bool, claims_existing: bool = True) -> None:
-        """Handle a change of an owner."""
-        about = owner["metadata"]
+    def on_owner_change(self, change: Change, *, claims_existing: bool = True) -> None:
+        """Handle a change of an owner: it is reconciled. A new one may adopt children that exist."""
+        about = change.object["metadata"]
         known = self._selectors.setdefault(about["namespace"], {})
-        if deleted:
+        if change.deleted:
             known.pop(about["name"], None)
         else:
-            is_new = about["name"] not in known
-            known[about["name"]] = (about["uid"], self._selector_of(owner))
-            if is_new and claims_existing:
+            is_new, selector = about["name"] not in known, self._selector_of(change.object)
+            known[about["name"]] = (about["uid"], selector)
+            if is_new and selector and claims_existing:
                 self._offer_existing(about["namespace"])
         self._enqueue(f"{about['namespace']}/{about['name']}/{about['uid']}")
 

@@ -231,6 +231,7 @@ class RequestHandler:
                 force=requests.parse_bool(query, "force"),
             )
             if self._api.store.latest(target.key) is None and not target.subresource:
+                requests.require_same_name(application.applied, target)
                 made = await self._api.writes.create(target, application.applied, options, call, owners=application)
                 return _one(target, made, form, query, 201)
             record = await self._api.writes.update(target, application.edit, options, call, owners=application)

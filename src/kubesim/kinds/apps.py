@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator
 from typing import Final
 
 from kubebase.label_selector import matches
 from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required, unsupported
+from kubesim.kinds.controlled import NOT_NEGATIVE, ControlledStrategy, check_counts
 from kubesim.kinds.jobs import of_containers
 from kubesim.kinds.pods.defaults import default_pod_spec
 from kubesim.kinds.pods.validation import check_template
 from kubesim.kinds.podspec import SHAPES as POD_SHAPES
 from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.kinds.selectors import check_selector, shown
-from kubesim.registry.registry import Context, Object, Resource, ScalePaths, Strategy, TableColumn
+from kubesim.registry.registry import Context, Object, Resource, ScalePaths, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
 
@@ -23,7 +23,6 @@ STRATEGIES: Final = ("Recreate", "RollingUpdate")
 QUARTER: Final = "25%"
 REVISIONS: Final = 10
 PROGRESS_SECONDS: Final = 600
-NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _FIGURE: Final = re.compile(r"([0-9]{1,18}(?=%)|[+-]?[0-9]{1,18}(?!%))%?")
 
 WORKLOAD_CONDITION: Final = """
@@ -94,27 +93,13 @@ ReplicaSetStatus
 )
 
 
-class WorkloadStrategy(Strategy):
+class WorkloadStrategy(ControlledStrategy):
     """The common strategy of workloads: a template, an immutable selector, and replicas."""
 
-    has_generation = True
     kind = "deployment"
     """The kind in messages about its selector."""
     template_owner = "ReplicaSet"
     """The kind in messages about its template: a Deployment hands its template on."""
-
-    def on_create(self, new: Object, context: Context) -> None:
-        """Nothing runs yet."""
-        new["status"] = self._begun()
-        self._complete(new)
-
-    def on_update(self, new: Object, old: Object, context: Context) -> None:
-        """Defaults, as on create."""
-        new["spec"] = copy.deepcopy(new["spec"])  # parts of it may be those of the old state
-        self._complete(new)
-
-    def _begun(self) -> Object:
-        return {}
 
     def _complete(self, new: Object) -> None:
         spec = new["spec"]
@@ -128,9 +113,7 @@ class WorkloadStrategy(Strategy):
     def check(self, new: Object) -> Iterator[FieldProblem]:
         """Numbers, selector and template."""
         spec = new["spec"]
-        for count in ("replicas", "minReadySeconds"):
-            if spec.get(count, 0) < 0:
-                yield invalid(f"spec.{count}", spec[count], NOT_NEGATIVE)
+        yield from check_counts(new, "spec", ("replicas", "minReadySeconds"))
         selector, template = spec.get("selector"), spec["template"]
         if selector is None:
             yield required("spec.selector")
@@ -154,10 +137,8 @@ class WorkloadStrategy(Strategy):
 
     def check_status(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """Counts, of which some cannot be greater than others."""
+        yield from super().check_status(new, old)
         counts = new["status"]
-        for name, count in counts.items():
-            if isinstance(count, int) and count < 0:
-                yield invalid(f"status.{name}", count, NOT_NEGATIVE)
         there = counts.get("replicas", 0)
         for name in ("fullyLabeledReplicas", "updatedReplicas", "readyReplicas", "availableReplicas"):
             if name in counts and counts[name] > there:
@@ -191,7 +172,7 @@ def check_endless_template(template: Object, owner: str) -> Iterator[FieldProble
 class ReplicaSetStrategy(WorkloadStrategy):
     """A number of pods, and nothing else."""
 
-    def _begun(self) -> Object:
+    def _initial_status(self) -> Object:
         return {"replicas": 0}
 
 
@@ -232,11 +213,8 @@ class DeploymentStrategy(WorkloadStrategy):
                 yield forbidden("spec.strategy.rollingUpdate", words)
         else:
             yield from self._check_rolling(strategy["rollingUpdate"])
-        if spec["revisionHistoryLimit"] < 0:
-            yield invalid("spec.revisionHistoryLimit", spec["revisionHistoryLimit"], NOT_NEGATIVE)
+        yield from check_counts(new, "spec", ("revisionHistoryLimit", "progressDeadlineSeconds"))
         deadline = spec["progressDeadlineSeconds"]
-        if deadline < 0:
-            yield invalid("spec.progressDeadlineSeconds", deadline, NOT_NEGATIVE)
         if deadline <= spec.get("minReadySeconds", 0):
             yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Final
 
 from kubebase.ages import age
 from kubesim.api.field_errors import FieldProblem, invalid, required, unsupported
+from kubesim.kinds.controlled import NOT_NEGATIVE, ControlledStrategy, check_counts
 from kubesim.kinds.jobs import COUNTS, MODES
 from kubesim.kinds.jobs import SHAPES as JOB_SHAPES
 from kubesim.kinds.pods.defaults import default_pod_spec
 from kubesim.kinds.pods.validation import check_template
 from kubesim.kinds.schema_dsl import OBJECT_REFERENCE, expand_schema
-from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
+from kubesim.registry.registry import Object, Resource, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
 
@@ -49,20 +49,8 @@ CronJobStatus
 )
 
 
-class CronJobStrategy(Strategy):
+class CronJobStrategy(ControlledStrategy):
     """Defaults, and a schedule that can be read."""
-
-    has_generation = True
-
-    def on_create(self, new: Object, context: Context) -> None:
-        """Nothing has run yet."""
-        new["status"] = {}
-        self._complete(new)
-
-    def on_update(self, new: Object, old: Object, context: Context) -> None:
-        """Defaults, as on create."""
-        new["spec"] = copy.deepcopy(new["spec"])  # parts of it may be those of the old state
-        self._complete(new)
 
     def _complete(self, new: Object) -> None:
         spec = new["spec"]
@@ -80,9 +68,8 @@ class CronJobStrategy(Strategy):
         if len(name) > LONGEST_NAME:
             yield invalid("metadata.name", name, f"must be no more than {LONGEST_NAME} characters")
         yield from _check_schedule(spec)
-        for count in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-            if spec.get(count, 0) < 0:
-                yield invalid(f"spec.{count}", spec[count], "must be greater than or equal to 0")
+        limits = ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+        yield from check_counts(new, "spec", limits)
         if spec["concurrencyPolicy"] not in CONCURRENCY:
             yield unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], CONCURRENCY)
         yield from _check_job(spec["jobTemplate"]["spec"])
@@ -110,11 +97,13 @@ def _check_job(job: Object) -> Iterator[FieldProblem]:
     field = "spec.jobTemplate.spec"
     for count in COUNTS:
         if job.get(count, 0) < 0:
-            yield invalid(f"{field}.{count}", job[count], "must be greater than or equal to 0")
+            yield invalid(f"{field}.{count}", job[count], NOT_NEGATIVE)
     if job.get("completionMode", MODES[0]) not in MODES:
         yield unsupported(f"{field}.completionMode", job["completionMode"], MODES)
     if job.get("selector") is not None and not job.get("manualSelector"):
         yield invalid(f"{field}.selector", job["selector"], "`selector` will be auto-generated")
+    if job.get("manualSelector"):
+        yield unsupported(f"{field}.manualSelector", job["manualSelector"], ("nil", "false"))
     yield from check_template(job["template"], f"{field}.template")
     if job["template"]["spec"]["restartPolicy"] == "Always":
         yield required(f"{field}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')

@@ -7,7 +7,6 @@ from typing import Final
 
 from kubesim.api.field_errors import FieldProblem, invalid, required, unsupported
 from kubesim.kinds.apps import (
-    NOT_NEGATIVE,
     REVISIONS,
     WIDE,
     WORKLOAD_CONDITION,
@@ -15,6 +14,7 @@ from kubesim.kinds.apps import (
     amount_faults,
     count_column,
 )
+from kubesim.kinds.controlled import check_counts
 from kubesim.kinds.podspec import SHAPES as POD_SHAPES
 from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.registry.registry import Context, Object, Resource, TableColumn
@@ -78,7 +78,7 @@ class DaemonSetStrategy(WorkloadStrategy):
         """Keep the number of the template: metadata may come with a status."""
         _count_template(new, _template_count(old))
 
-    def _begun(self) -> Object:
+    def _initial_status(self) -> Object:
         return dict.fromkeys(COUNTS, 0)
 
     def _complete(self, new: Object) -> None:
@@ -105,8 +105,7 @@ class DaemonSetStrategy(WorkloadStrategy):
             yield unsupported("spec.updateStrategy", shown, UPDATE_STRATEGIES)
         elif update["type"] == "RollingUpdate":
             yield from _check_rolling(update["rollingUpdate"])
-        if spec["revisionHistoryLimit"] < 0:
-            yield invalid("spec.revisionHistoryLimit", spec["revisionHistoryLimit"], NOT_NEGATIVE)
+        yield from check_counts(new, "spec", ("revisionHistoryLimit",))
 
 
 def _template_count(found: Object) -> int:

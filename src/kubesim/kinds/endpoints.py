@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from kubesim.api.field_errors import FieldProblem, invalid, required, unsupported
-from kubesim.kinds.pods.names import check_address
+from kubesim.api.field_errors import FieldProblem, duplicate, invalid, required, unsupported
+from kubesim.kinds.pods.containers import PROTOCOLS
+from kubesim.kinds.pods.names import check_address, check_label, check_port
 from kubesim.kinds.schema_dsl import OBJECT_REFERENCE, expand_schema
 from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
@@ -94,6 +95,11 @@ class EndpointsStrategy(Strategy):
                     for problem in check_address(address["ip"], place):  # which the real server reports twice
                         yield invalid(place, address["ip"], "must be a valid IP address")
                         yield problem
+            for number, port in enumerate(subset.get("ports") or ()):
+                if port.get("name"):
+                    yield from check_label(port["name"], f"{field}.ports[{number}].name")
+                yield from check_port(port["port"], f"{field}.ports[{number}].port")
+            yield from _check_protocols(subset.get("ports") or (), f"{field}.ports")
 
 
 class EndpointSliceStrategy(Strategy):
@@ -124,11 +130,23 @@ class EndpointSliceStrategy(Strategy):
                 yield required(field, "must contain at least 1 address")
             for number, address in enumerate(endpoint.get("addresses") or () if family != "FQDN" else ()):
                 yield from check_address(address, f"{field}[{number}]")
+        names: set[str] = set()
+        for index, port in enumerate(new.get("ports") or ()):
+            if port["name"] in names:
+                yield duplicate(f"ports[{index}].name", port["name"])
+            names.add(port["name"])
+        yield from _check_protocols(new.get("ports") or (), "ports")
 
     def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """The family is decided when the slice is created."""
         if new["addressType"] != old["addressType"]:
             yield invalid("addressType", new["addressType"], "field is immutable")
+
+
+def _check_protocols(ports: Iterable[Object], field: str) -> Iterator[FieldProblem]:
+    for index, port in enumerate(ports):
+        if port["protocol"] not in PROTOCOLS:
+            yield unsupported(f"{field}[{index}].protocol", port["protocol"], PROTOCOLS)
 
 
 # ---- tables -----------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ immutable; the parallelism is not.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
@@ -15,12 +14,13 @@ from kubebase.ages import age, duration, seconds
 from kubebase.label_selector import matches
 from kubesim.api import metadata
 from kubesim.api.field_errors import FieldProblem, invalid, required, unsupported
+from kubesim.kinds.controlled import ControlledStrategy, check_counts
 from kubesim.kinds.pods.defaults import default_pod_spec
 from kubesim.kinds.pods.validation import check_template
 from kubesim.kinds.podspec import SHAPES as POD_SHAPES
 from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.kinds.selectors import check_selector, shown
-from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
+from kubesim.registry.registry import Context, Object, Resource, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
 
@@ -112,15 +112,12 @@ UncountedPods
 )
 
 
-class JobStrategy(Strategy):
+class JobStrategy(ControlledStrategy):
     """Defaults, labels, and immutable fields."""
-
-    has_generation = True
 
     def on_create(self, new: Object, context: Context) -> None:
         """Nothing has run yet; its pods will be known by its uid."""
-        new["status"] = {}
-        self._complete(new)
+        super().on_create(new, context)
         if not new["spec"]["manualSelector"]:
             _stamp(new)
         labels = new["spec"]["template"].get("metadata", {}).get("labels")
@@ -129,8 +126,7 @@ class JobStrategy(Strategy):
 
     def on_update(self, new: Object, old: Object, context: Context) -> None:
         """Defaults, as on create; the selector is preserved."""
-        new["spec"] = copy.deepcopy(new["spec"])  # parts of it may be those of the old state
-        self._complete(new)
+        super().on_update(new, old, context)
         if not new["spec"]["manualSelector"]:
             _select(new)
 
@@ -153,9 +149,7 @@ class JobStrategy(Strategy):
     def check(self, new: Object) -> Iterator[FieldProblem]:
         """Counts, policies, selector and template."""
         spec = new["spec"]
-        for count in COUNTS:
-            if spec.get(count, 0) < 0:
-                yield invalid(f"spec.{count}", spec[count], "must be greater than or equal to 0")
+        yield from check_counts(new, "spec", COUNTS)
         yield from _check_mode(spec)
         yield from _check_policies(spec)
         yield from _check_selector(new)
@@ -164,10 +158,8 @@ class JobStrategy(Strategy):
             yield required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
 
     def check_status(self, new: Object, old: Object) -> Iterator[FieldProblem]:
-        """Counts of pods."""
-        for count in STATUS_COUNTS:
-            if new["status"].get(count, 0) < 0:
-                yield invalid(f"status.{count}", new["status"][count], "must be greater than or equal to 0")
+        """Counts of pods, in the order in which kube-apiserver checks them."""
+        yield from check_counts(new, "status", STATUS_COUNTS)
 
     def check_update(self, new: Object, old: Object) -> Iterator[FieldProblem]:
         """What a job runs is decided when it is created."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required, unsupported
 from kubesim.kinds.pods.names import check_port, check_port_name
-from kubesim.kinds.schema_dsl import expand_schema
+from kubesim.kinds.schema_dsl import LABEL_SELECTOR, expand_schema
 from kubesim.kinds.selectors import check_selector, shown
 from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
@@ -19,7 +19,9 @@ PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
 POLICY_TYPES: Final = ("Ingress", "Egress")
 CIDR_RULE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
-SHAPES: Final = """
+SHAPES: Final = (
+    LABEL_SELECTOR
+    + """
 NetworkPolicy
   spec NetworkPolicySpec
 NetworkPolicySpec
@@ -44,14 +46,8 @@ NetworkPolicyPort
 IPBlock
   cidr! text
   except [text]
-LabelSelector
-  matchExpressions [Requirement]
-  matchLabels {text}
-Requirement
-  key! text
-  operator! text
-  values [text]
 """
+)
 
 
 class NetworkPolicyStrategy(Strategy):

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from kubesim.api.field_errors import FieldProblem, invalid, required, unsupported
-from kubesim.kinds.schema_dsl import expand_schema
+from kubesim.kinds.schema_dsl import LABEL_SELECTOR, expand_schema
 from kubesim.kinds.selectors import check_selector
 from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
@@ -22,7 +22,9 @@ PERCENT_RULE: Final = (
 COUNTS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 
-SHAPES: Final = """
+SHAPES: Final = (
+    LABEL_SELECTOR
+    + """
 PodDisruptionBudget
   spec! BudgetSpec
   status! BudgetStatus
@@ -31,13 +33,6 @@ BudgetSpec
   minAvailable int-or-text
   selector LabelSelector atomic
   unhealthyPodEvictionPolicy text
-LabelSelector
-  matchExpressions [Requirement]
-  matchLabels {text}
-Requirement
-  key! text
-  operator! text
-  values [text]
 BudgetStatus
   conditions [Condition] by type
   currentHealthy! int32
@@ -54,6 +49,7 @@ Condition
   status! text
   type! text
 """
+)
 
 
 class BudgetStrategy(Strategy):

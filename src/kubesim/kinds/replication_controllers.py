@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Final
 
-from kubesim.api.field_errors import FieldProblem, invalid, required
+from kubesim.api.field_errors import FieldProblem, required
 from kubesim.api.metadata import check_labels
 from kubesim.kinds.apps import (
-    NOT_NEGATIVE,
     WORKLOAD_CONDITION,
     check_endless_template,
     count_column,
     template_mismatch,
 )
+from kubesim.kinds.controlled import ControlledStrategy, check_counts
 from kubesim.kinds.jobs import of_containers
 from kubesim.kinds.pods.defaults import default_pod_spec
 from kubesim.kinds.podspec import SHAPES as POD_SHAPES
 from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.kinds.selectors import shown
-from kubesim.registry.registry import Context, Object, Resource, ScalePaths, Strategy, TableColumn
+from kubesim.registry.registry import Object, Resource, ScalePaths, TableColumn
 from kubesim.schema import Schema
 from kubesim.tables import AGE, NAME
 
@@ -51,20 +50,11 @@ def selector_of(controller: Object) -> Object:
     return {"matchLabels": controller["spec"].get("selector") or {}}
 
 
-class ReplicationControllerStrategy(Strategy):
+class ReplicationControllerStrategy(ControlledStrategy):
     """Pods by labels, which may change."""
 
-    has_generation = True
-
-    def on_create(self, new: Object, context: Context) -> None:
-        """Nothing runs yet."""
-        new["status"] = {"replicas": 0}
-        self._complete(new)
-
-    def on_update(self, new: Object, old: Object, context: Context) -> None:
-        """Defaults, as on create."""
-        new["spec"] = copy.deepcopy(new["spec"])  # parts of it may be those of the old state
-        self._complete(new)
+    def _initial_status(self) -> Object:
+        return {"replicas": 0}
 
     def _complete(self, new: Object) -> None:
         spec = new["spec"]
@@ -84,9 +74,7 @@ class ReplicationControllerStrategy(Strategy):
     def check(self, new: Object) -> Iterator[FieldProblem]:
         """Numbers, selector and template."""
         spec = new["spec"]
-        for count in ("minReadySeconds", "replicas"):
-            if spec.get(count, 0) < 0:
-                yield invalid(f"spec.{count}", spec[count], NOT_NEGATIVE)
+        yield from check_counts(new, "spec", ("minReadySeconds", "replicas"))
         selector, template = spec.get("selector") or {}, spec.get("template")
         if not selector:
             yield required("spec.selector")
@@ -98,12 +86,6 @@ class ReplicationControllerStrategy(Strategy):
         if selector and not selector.items() <= labels.items():
             yield template_mismatch(template)
         yield from check_endless_template(template, "ReplicationController")
-
-    def check_status(self, new: Object, old: Object) -> Iterator[FieldProblem]:
-        """Counts of pods."""
-        for name, count in new["status"].items():
-            if isinstance(count, int) and count < 0:
-                yield invalid(f"status.{name}", count, NOT_NEGATIVE)
 
 
 def replication_controllers() -> Resource:

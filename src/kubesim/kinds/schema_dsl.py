@@ -55,6 +55,16 @@ ObjectReference
   uid text
 """
 """A shape that several kinds have: which object is meant."""
+LABEL_SELECTOR: Final = """
+LabelSelector
+  matchExpressions [Requirement]
+  matchLabels {text}
+Requirement
+  key! text
+  operator! text
+  values [text]
+"""
+"""The shapes of a label selector."""
 
 _ZEROS: Final[Mapping[str, object]] = {"text": "", "bool": False, "int32": 0, "int64": 0, "number": 0, "int-or-text": 0}
 

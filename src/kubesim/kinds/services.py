@@ -13,7 +13,7 @@ from typing import Final
 
 from kubesim.api import status
 from kubesim.api.field_errors import FieldProblem, duplicate, forbidden, invalid, required, unsupported
-from kubesim.api.metadata import check_labels, label_name_faults
+from kubesim.api.metadata import check_label_key, check_labels, label_name_faults
 from kubesim.kinds.pods.names import check_address, check_label, check_port, check_subdomain
 from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.kinds.service_addresses import (
@@ -30,6 +30,7 @@ from kubesim.tables import AGE, NAME
 
 TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
+FAMILY_POLICIES: Final = ("PreferDualStack", "RequireDualStack", "SingleStack")
 AFFINITIES: Final = ("ClientIP", "None")
 POLICIES: Final = ("Cluster", "Local")
 AFFINITY_SECONDS: Final = 10800
@@ -175,6 +176,7 @@ class ServiceStrategy(Strategy):
         yield from _check_addresses(spec)
         yield from _check_ports(spec)
         yield from check_labels(spec.get("selector") or {}, "spec.selector")
+        yield from _check_exposure(spec)
         yield from _check_affinity(spec)
         if spec["type"] not in TYPES:
             yield unsupported("spec.type", spec["type"], TYPES)
@@ -293,6 +295,16 @@ def _check_ports(spec: Object) -> Iterator[FieldProblem]:
         if place in places:
             yield duplicate(field, {"protocol": place[0], "port": place[1]})
         places.add(place)
+
+
+def _check_exposure(spec: Object) -> Iterator[FieldProblem]:
+    policy = spec.get("ipFamilyPolicy")
+    if policy is not None and policy not in FAMILY_POLICIES:
+        yield unsupported("spec.ipFamilyPolicy", policy, FAMILY_POLICIES)
+    if "loadBalancerClass" in spec:
+        if spec["type"] != "LoadBalancer":
+            yield forbidden("spec.loadBalancerClass", "may only be used when `type` is 'LoadBalancer'")
+        yield from check_label_key(spec["loadBalancerClass"], "spec.loadBalancerClass")
 
 
 def _check_affinity(spec: Object) -> Iterator[FieldProblem]:

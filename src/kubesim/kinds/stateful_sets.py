@@ -8,13 +8,13 @@ from typing import Final
 
 from kubesim.api.field_errors import FieldProblem, forbidden, invalid, required, unsupported
 from kubesim.kinds.apps import (
-    NOT_NEGATIVE,
     REVISIONS,
     WORKLOAD_CONDITION,
     WorkloadStrategy,
     amount_faults,
     ready_count,
 )
+from kubesim.kinds.controlled import NOT_NEGATIVE, check_counts
 from kubesim.kinds.jobs import of_containers
 from kubesim.kinds.podspec import SHAPES as POD_SHAPES
 from kubesim.kinds.schema_dsl import expand_schema
@@ -92,7 +92,7 @@ class StatefulSetStrategy(WorkloadStrategy):
     kind = "statefulset"
     template_owner = "StatefulSet"
 
-    def _begun(self) -> Object:
+    def _initial_status(self) -> Object:
         return {"replicas": 0, "availableReplicas": 0}
 
     def _complete(self, new: Object) -> None:
@@ -124,8 +124,7 @@ class StatefulSetStrategy(WorkloadStrategy):
         start = spec.get("ordinals", {}).get("start", 0)
         if start < 0:
             yield invalid("spec.ordinals.start", start, NOT_NEGATIVE)
-        if spec["revisionHistoryLimit"] < 0:
-            yield invalid("spec.revisionHistoryLimit", spec["revisionHistoryLimit"], NOT_NEGATIVE)
+        yield from check_counts(new, "spec", ("revisionHistoryLimit",))
         for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
             if not (claim.get("metadata") or {}).get("name"):
                 yield required(f"spec.volumeClaimTemplates[{index}].metadata.name")

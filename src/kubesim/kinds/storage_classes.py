@@ -9,7 +9,7 @@ from typing import Final
 from kubesim.api.field_errors import FieldProblem, invalid, required, unsupported
 from kubesim.api.metadata import name_faults
 from kubesim.kinds.pods.resources import canonical_amount
-from kubesim.kinds.schema_dsl import expand_schema
+from kubesim.kinds.schema_dsl import LABEL_SELECTOR, expand_schema
 from kubesim.kinds.selectors import check_selector
 from kubesim.registry.registry import Context, Object, Resource, Strategy, TableColumn
 from kubesim.schema import Schema
@@ -22,7 +22,9 @@ BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")
 RECLAIM_POLICIES: Final = ("Delete", "Retain")
 LIFECYCLE_MODES: Final = ("Ephemeral", "Persistent")
 
-SHAPES: Final = """
+SHAPES: Final = (
+    LABEL_SELECTOR
+    + """
 StorageClass
   allowVolumeExpansion bool
   allowedTopologies [TopologyTerm]
@@ -72,14 +74,8 @@ CSIStorageCapacity
   maximumVolumeSize quantity
   nodeTopology LabelSelector
   storageClassName! text
-LabelSelector
-  matchExpressions [Requirement]
-  matchLabels {text}
-Requirement
-  key! text
-  operator! text
-  values [text]
 """
+)
 
 
 class StorageClassStrategy(Strategy):

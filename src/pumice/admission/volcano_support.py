@@ -186,7 +186,7 @@ OWN_FIELDS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Fields that Volcano does not have."""
 
-_BUDGET = "use a PodDisruptionBudget"
+_BUDGET = "only the plugin tdm of Volcano reads it, which does not exist here; use a PodDisruptionBudget"
 _TASK_TOPOLOGY = "counts if the configuration names the plugin task-topology; scores nodes by the tasks placed before"
 
 ANNOTATIONS: Final = (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from pumice.kube.client.api import Api
+from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import JOBS, Document, Resource
 from pumice.kube.watch.change_queue import Change
 from pumice.kube.watch.informer import CachedObject
@@ -42,6 +44,18 @@ class OwnedJobs:
                     self._keys.setdefault(found, set()).add(key)
         known_jobs = (self._jobs.get(key) for key in sorted(self._keys.get(owner, ())))
         return [known.object for known in known_jobs if known is not None]
+
+
+async def delete_job(api: Api, job: Document) -> bool:
+    """Delete a job and, in the background, its pods; False if it is gone already."""
+    about = job["metadata"]
+    try:
+        await api.delete(JOBS, about["name"], about["namespace"], uid=about["uid"], propagation="Background")
+    except ApiError as error:
+        if not error.not_found:
+            raise
+        return False
+    return True
 
 
 def controller_key(job: Document, resource: Resource[Document]) -> str:

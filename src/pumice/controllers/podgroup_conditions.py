@@ -8,12 +8,13 @@ of conditions when its own condition changes; the condition is then added again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Collection
+from typing import Final
 
 from kubebase.timestamps import stamp
 from kubebase.work_queue import WorkQueue
 from pumice.controllers.manager import SharedInformers
+from pumice.controllers.podgroups import is_ours
 from pumice.controllers.retry_policy import RETRY_POLICY
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
@@ -76,16 +77,11 @@ class PodGroupConditions:
 
     def _group_of(self, pod: Document | None) -> str | None:
         """The podgroup of a pod that runs as far as the scheduler can tell; None for other pods."""
-        if pod is None:
+        if pod is None or not pod["spec"].get("nodeName") or not is_ours(pod, self._schedulers):
             return None
-        about, spec = pod["metadata"], pod.get("spec") or {}
+        about = pod["metadata"]
         name = (about.get("annotations") or {}).get(GROUP_NAME)
-        ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        running = bool(spec.get("nodeName")) and not ended and "deletionTimestamp" not in about
-        return f"{about['namespace']}/{name}" if name and running and self._is_ours(spec) else None
-
-    def _is_ours(self, spec: Mapping[str, Any]) -> bool:
-        return spec.get("schedulerName") in self._schedulers
+        return f"{about['namespace']}/{name}" if name else None
 
     def _is_blocked(self, group: str) -> bool:
         return any(self._bound.get(group, {}).values())

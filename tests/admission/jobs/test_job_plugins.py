@@ -112,7 +112,7 @@ def test_plugins_without_effect_are_warned_of():
         ((), SshArguments()),
         (("--no-root",), SshArguments(no_root=True)),
         (("-no-root=F",), SshArguments(no_root=False)),
-        (("--ssh-key-file-path", "/home/a/.ssh", "-ssh-port=2022"), SshArguments("/home/a/.ssh", ssh_port=2022)),
+        (("--ssh-key-file-path", "/keys", "-ssh-port=2022"), SshArguments("/keys", ssh_port=2022)),
         (("--ssh-private-key=a=b",), SshArguments(ssh_private_key="a=b")),
         (("--ssh-port=1", "--ssh-port=2"), SshArguments(ssh_port=2)),
         (("--other", "x", "--ssh-port=2"), SshArguments(ssh_port=2)),

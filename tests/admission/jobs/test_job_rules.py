@@ -179,6 +179,30 @@ def test_job_update_allows_only_mutable_fields(edit, message):
     assert verdict.allowed == (message == "")
 
 
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda new: new["metadata"].update(labels={"team": "a"}), ""),
+        (lambda new: new["spec"].update(maxRetry=3, schedulerName="pumice"), ""),  # the defaults
+        (lambda new: new["spec"]["tasks"][0].update(name="default0"), ""),
+        (lambda new: new["spec"].update(maxRetry=5), "maxRetry may not change"),
+        (lambda new: new["spec"].update(schedulerName="volcano"), "schedulerName may not change"),
+        (lambda new: new["spec"]["tasks"][0].update(name="other"), "tasks may not change"),
+    ],
+)
+def test_update_of_a_job_that_was_stored_without_defaults_fills_them_in(edit, message):
+    stored = job("j", "q", [{"replicas": 2, "template": TEMPLATE}])  # while no webhook was registered
+    new = copy.deepcopy(stored)
+    edit(new)
+    verdict = ask(AROUND, new, "UPDATE", stored)
+    assert message in verdict.message
+    assert verdict.allowed == (message == "")
+    if verdict.allowed:
+        spec = verdict.object["spec"]
+        assert (spec["maxRetry"], spec["schedulerName"], spec["tasks"][0]["name"]) == (3, "pumice", "default0")
+        assert ask(AROUND, copy.deepcopy(verdict.object), "UPDATE", verdict.object).object == verdict.object
+
+
 def test_an_update_scales_a_job_to_zero():
     def scale(spec):
         spec["minAvailable"] = spec["tasks"][0]["replicas"] = spec["tasks"][0]["minAvailable"] = 0

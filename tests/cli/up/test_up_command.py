@@ -67,7 +67,7 @@ def test_start_prints_address_and_components(home: dict[str, str]) -> None:
             rf"Kubernetes API at http://127\.0\.0\.1:\d+, 1 simulated node, data in {place}\n", lines[0]
         )
         assert lines[1:] == [
-            "scheduler and controllers are running: pods with schedulerName pumice are placed\n",
+            "scheduler and controllers are running: pods with schedulerName pumice or volcano are placed\n",
             f"export KUBECONFIG={place}/kubeconfig\n",
         ]
         assert str(place) in pumice_command("up", "--data", place, **home).stderr

@@ -175,3 +175,21 @@ def test_containers_that_cannot_start(live: tuple[Client, Path]) -> None:
     assert status == 0 and section[2].startswith("  pod odd-1, container c: CreateContainerConfigError: ")
     answer = json.loads(why(kubeconfig, "odd", "-o", "json")[1])
     assert len(answer["containers"]) == 1 and "odd-1" in answer["containers"][0]
+
+
+def test_pods_with_scheduling_gates(live: tuple[Client, Path]) -> None:
+    client, kubeconfig = live
+    client.create(GROUPS, {**GROUP, "metadata": {"name": "gated"}, "spec": {"minMember": 2, "queue": "default"}})
+    gates = [{"name": "example.com/quota"}, {"name": "example.com/image"}]
+    for number in range(2):
+        about = {"name": f"gated-{number}", "annotations": {"scheduling.k8s.io/group-name": "gated"}}
+        client.create(PODS, {**POD, "metadata": about, "spec": {**pod_spec(0), "schedulingGates": gates}})
+    status, said, _ = why(kubeconfig, "gated")
+    assert status == 0
+    assert said.splitlines()[0] == (
+        "default/gated waits: 0 of 2 required pods (minMember) exist; 2 pods have scheduling gates and cannot be "
+        "placed until they are removed: pod gated-0: example.com/quota, example.com/image"
+    )
+    assert said.rstrip().endswith(
+        "TO START\n  - wait until the scheduling gates are removed by the controllers that added them"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Unpack
 
 import pytest
 from hypothesis import given, settings
@@ -16,15 +17,15 @@ from pumice.engine.explain.explain import explain
 from pumice.engine.explain.pending_reason import PendingReasons
 from pumice.model.hyper_nodes import HyperNode, NetworkTopology
 from pumice.model.specs import NodeSpec, TaskSpec, TaskStatus
-from tests.support.network_clusters import NetworkCluster, hyper_node
+from tests.support.network_clusters import ClusterSettings, NetworkCluster, hyper_node
 
 RACKS = {"r0": ["a0", "a1"], "r1": ["b0", "b1"], "r2": ["c0", "c1"], "r3": ["d0", "d1"]}
 BLOCKS = {"k0": ["r0", "r1"], "k1": ["r2", "r3"]}
 
 
-def two_blocks(cpus: Mapping[str, int] | None = None, **settings: object) -> NetworkCluster:
+def two_blocks(cpus: Mapping[str, int] | None = None, **settings: Unpack[ClusterSettings]) -> NetworkCluster:
     """Eight nodes of four cpus in four racks in two blocks in one fabric."""
-    cluster = NetworkCluster(**settings)  # type: ignore[arg-type]
+    cluster = NetworkCluster(**settings)
     cluster.nodes({node: 4 for nodes in RACKS.values() for node in nodes} | dict(cpus or {}))
     cluster.tell(*(hyper_node(rack, 1, nodes) for rack, nodes in RACKS.items()))
     cluster.tell(*(hyper_node(block, 2, (), racks) for block, racks in BLOCKS.items()))
@@ -298,9 +299,9 @@ def domains_of(layout: Layout) -> dict[int, dict[str, set[str]]]:
     return found
 
 
-def build(layout: Layout, **settings: object) -> NetworkCluster:
+def build(layout: Layout, **settings: Unpack[ClusterSettings]) -> NetworkCluster:
     cpus, racks, blocks = layout
-    cluster = NetworkCluster(**settings)  # type: ignore[arg-type]
+    cluster = NetworkCluster(**settings)
     cluster.nodes({f"n{i:02}": cpu for i, cpu in enumerate(cpus)})
     for rack in sorted({rack for rack in racks if rack >= 0}):
         cluster.tell(hyper_node(f"r{rack}", 1, [f"n{i:02}" for i, one in enumerate(racks) if one == rack]))

@@ -1,8 +1,9 @@
-"""What belongs to whom: adopted, released, and whose owner is looked at when."""
+"""Controller references: which children an owner adopts and releases, and when it is reconciled."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 
 from kubesim.controllers.controller_refs import (
@@ -13,6 +14,7 @@ from kubesim.controllers.controller_refs import (
     new_controller_ref,
     remove_controller_ref,
 )
+from kubesim.storage import Change
 from tests.support.apiserver import memory_api
 from tests.support.workloads import REPLICA_SETS, replica_set, template
 
@@ -60,13 +62,19 @@ def key_of(owner):
     return f"default/{owner['metadata']['name']}/{owner['metadata']['uid']}"
 
 
+def change_of(owner, *, deleted=False):
+    about = owner["metadata"]
+    key = f"{REPLICA_SETS}/{about['namespace']}/{about['name']}"
+    return Change(int(about["resourceVersion"]), key, json.dumps(owner).encode(), deleted=deleted)
+
+
 def test_matching_orphan_is_adopted():
     async def scenario():
         async with claims() as (api, found, woken):
             await api.create("pods", "default", pod("early"))
             await api.create("pods", "default", pod("other", app="db"))
             owner = await make_set(api)
-            found.on_owner_change(owner, deleted=False)
+            found.on_owner_change(change_of(owner))
             assert woken == [key_of(owner)] * 2  # for itself, and for the pod that it may have
             children = await claim(found, owner)
             assert names(children) == ["early"]
@@ -87,7 +95,7 @@ def test_object_of_another_controller_or_being_deleted_is_not_adopted():
             await api.create("pods", "default", taken)
             await api.create("pods", "default", pod("leaving", finalizers=["example.com/x"]))
             await api.delete("pods", "default", "leaving", grace=0)
-            found.on_owner_change(owner, deleted=False)
+            found.on_owner_change(change_of(owner))
             await hear(api, found)
             return await claim(found, owner)
 
@@ -100,7 +108,7 @@ def test_owner_being_deleted_neither_adopts_nor_releases():
             owner = await make_set(api)
             await api.create("pods", "default", pod("mine", app="db", ownerReferences=[new_controller_ref(owner)]))
             await api.create("pods", "default", pod("stray"))
-            found.on_owner_change(owner, deleted=False)
+            found.on_owner_change(change_of(owner))
             await hear(api, found)
             leaving = {**owner, "metadata": {**owner["metadata"], "deletionTimestamp": "2024-05-01T00:00:00Z"}}
             assert is_being_deleted(leaving)
@@ -115,7 +123,7 @@ def test_child_that_no_longer_matches_is_released():
         async with claims() as (api, found, woken):
             owner = await make_set(api)
             await api.create("pods", "default", pod("mine", ownerReferences=[new_controller_ref(owner)]))
-            found.on_owner_change(owner, deleted=False)
+            found.on_owner_change(change_of(owner))
             await hear(api, found)
             assert names(await claim(found, owner)) == ["mine"]
             await api.modify("pods", "default", "mine", lambda one: one["metadata"]["labels"].update(app="free"))
@@ -137,9 +145,9 @@ def test_a_later_owner_of_the_same_name_is_another():
             await hear(api, found)
             assert woken == [key_of(owner)]
             await api.delete(REPLICA_SETS, "default", "s")
-            found.on_owner_change(owner, deleted=True)
+            found.on_owner_change(change_of(owner, deleted=True))
             again = await make_set(api)
-            found.on_owner_change(again, deleted=False)
+            found.on_owner_change(change_of(again))
             assert await claim(found, again) == []
             return names(found.children_of(owner["metadata"]["uid"]))
 

@@ -28,7 +28,7 @@ class Place:
     namespaced: bool = True
     parts: tuple[str, ...] = ()
     kept: bool = True  # False: a question, which is answered and not stored
-    at_random: bool = True  # False: compared with a real server by written exchanges only
+    draw: int = 1  # in which draw random requests are compared with a real server; 0: by written exchanges only
 
     @property
     def collection(self) -> str:
@@ -146,38 +146,38 @@ PLACES = (
     Place(
         "statefulsets", "apps", "v1", "statefulsets", "StatefulSet",
         {"spec": {**WORKLOAD, "serviceName": "it", "updateStrategy": {"rollingUpdate": {"partition": 1}}}},
-        parts=("status", "scale"), at_random=False,
+        parts=("status", "scale"), draw=2,
     ),
     Place(
         "daemonsets", "apps", "v1", "daemonsets", "DaemonSet",
         {"spec": {key: value for key, value in WORKLOAD.items() if key != "replicas"}},
-        parts=("status",), at_random=False,
+        parts=("status",), draw=2,
     ),
     Place(
         "replicationcontrollers", "", "v1", "replicationcontrollers", "ReplicationController",
-        {"spec": {**WORKLOAD, "selector": {"app": "workload"}}}, parts=("status", "scale"), at_random=False,
+        {"spec": {**WORKLOAD, "selector": {"app": "workload"}}}, parts=("status", "scale"), draw=2,
     ),
     Place(
         "controllerrevisions", "apps", "v1", "controllerrevisions", "ControllerRevision",
-        {"revision": 1, "data": {"spec": {"a": 1}}}, at_random=False,
+        {"revision": 1, "data": {"spec": {"a": 1}}}, draw=0,  # its data is compared byte by byte
     ),
     Place(
         "cronjobs", "batch", "v1", "cronjobs", "CronJob",
         {"spec": {"schedule": "0 3 * * *", "suspend": True, "jobTemplate": {"spec": {"template": {"spec": POD_SPEC}}}}},
-        parts=("status",), at_random=False,
+        parts=("status",), draw=2,
     ),
     Place(
         "endpoints", "", "v1", "endpoints", "Endpoints",
-        {"subsets": [{"addresses": [{"ip": "10.9.0.1"}], "ports": [{"port": 80}]}]}, at_random=False,
+        {"subsets": [{"addresses": [{"ip": "10.9.0.1"}], "ports": [{"port": 80}]}]}, draw=2,
     ),
     Place(
         "services", "", "v1", "services", "Service",
         {"spec": {"clusterIP": "None", "selector": {"app": "it"}, "ports": [{"port": 80, "targetPort": "http"}]}},
-        parts=("status",), at_random=False,
+        parts=("status",), draw=2,
     ),
     Place(
         "endpointslices", "discovery.k8s.io", "v1", "endpointslices", "EndpointSlice",
-        {"addressType": "IPv4", "endpoints": [{"addresses": ["10.9.0.1"]}], "ports": [{"port": 80}]}, at_random=False,
+        {"addressType": "IPv4", "endpoints": [{"addresses": ["10.9.0.1"]}], "ports": [{"port": 80}]}, draw=2,
     ),
     Place(
         "jobs", "batch", "v1", "jobs", "Job",
@@ -223,5 +223,5 @@ PLACES = (
     ),
     Place("its", "example.com", "v1", "its", "It", {"spec": {"size": 3, "any": {"a": [1]}}}, parts=("status", "scale")),
 )  # fmt: skip
-COMPARED = tuple(place for place in PLACES if place.at_random)
-"""Where random requests are compared with a real server."""
+DRAWS = {draw: tuple(place for place in PLACES if place.draw == draw) for draw in (1, 2)}
+"""Where random requests are compared with a real server: kinds of a later draw leave those of the first alone."""

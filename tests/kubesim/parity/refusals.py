@@ -18,11 +18,12 @@ ALLOWED: dict[str, tuple[str, str]] = {
     "a node gets a network for its pods at once, and keeps it": ("200 422", r"^PUT \S+/nodes/it\?"),
     "all priority classes are deleted or none, and some must stay": ("200 403", r"^DELETE \S+/priorityclasses\?"),
     "documents are not nested as deeply": ("200 400", r'(\{"a": ){100}'),
-    "a selector has to say what it looks at": ("200 400", r"fieldSelector=%3D "),
-    "a request is text": ("200 400", "\xff"),
-    "ranges of media types are understood": ("406 201", r"Accept: application/\*"),
-    "YAML is understood under all its names": ("415 201", r"Content-Type: application/x-yaml"),
-    "protobuf is read, not written": ("200 406", r"Accept: application/vnd.kubernetes.protobuf"),
+    "a selector has to say what it looks at": ("200 400", r"fieldSelector=%3D[ &]"),
+    "a patch is an object": ("200 400", r"^PATCH .*strategic-merge-patch.*\r\n\r\nnull$"),
+    "a request is text": ("20. 400", r"[\x80-\xff]|\\\\ud[89a-f]"),
+    "ranges of media types are understood": ("406 20.", r"Accept: application/\*"),
+    "YAML is understood under all its names": ("415 20.", r"Content-Type: (application/x-|text/)yaml"),
+    "protobuf is read, not written": ("20. 406", r"Accept: application/vnd.kubernetes.protobuf"),
     "what is asked of a deletion is looked at": ("200 422", r"^DELETE \S+fieldValidation=x"),
 }
 

@@ -11,7 +11,7 @@ import json
 import random
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -19,13 +19,14 @@ import pytest
 from benchmarks import kubernetes
 from tests.kubesim.http.bad_requests import BadRequest, bad_request
 from tests.kubesim.http.raw_client import Broken, RawClient
-from tests.kubesim.http.request_places import COMPARED, REVISION
+from tests.kubesim.http.request_places import DRAWS, REVISION, Place
 from tests.kubesim.http.test_bad_requests import SCHEMAS
 from tests.kubesim.parity.refusals import ALLOWED, why
 from tests.support.api_servers import plain_server
 from tests.support.exchanges import SHIPPED, Player
 
-MADE = 1500
+MADE = {1: 1500, 2: 700}
+"""How many requests are made in each draw."""
 ALIKE = 0.75
 """At least so many answers have the same code."""
 WRITES = {"POST", "PUT", "PATCH", "DELETE"}
@@ -52,7 +53,9 @@ class Asker:
     def furnish(self) -> None:
         """One object of every kind."""
         end = time.monotonic() + 20
-        for place in sorted(COMPARED, key=lambda place: place.label != "definitions"):
+        for place in sorted(
+            (place for draw in DRAWS.values() for place in draw), key=lambda place: place.label != "definitions"
+        ):
             if place.kept:
                 body = json.dumps(place.object()).encode()
                 asked = BadRequest("furnish", "POST", place.collection, "", {"Content-Type": "application/json"}, body)
@@ -83,9 +86,13 @@ class Asker:
 
 def requests() -> Iterator[BadRequest]:
     """What is asked: nearly right, and without consequences."""
-    chance = random.Random(7)
-    for _ in range(MADE):
-        asked = bad_request(chance, SCHEMAS, COMPARED)
+    for draw, places in DRAWS.items():
+        yield from drawn_requests(random.Random(6 + draw), places, MADE[draw])
+
+
+def drawn_requests(chance: random.Random, places: Sequence[Place], number: int) -> Iterator[BadRequest]:
+    for _ in range(number):
+        asked = bad_request(chance, SCHEMAS, places)
         asked.body = asked.body.replace(REVISION.encode(), b"")
         if asked.method in WRITES:
             if asked.dry or (asked.method == "DELETE" and asked.body):  # what a body says counts instead

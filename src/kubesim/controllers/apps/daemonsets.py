@@ -11,6 +11,7 @@ from kubesim.api.status import ApiError
 from kubesim.clock import Clock
 from kubesim.controllers.apps.daemon_plan import DaemonPlan, new_pod, node_of, plan_daemon_set
 from kubesim.controllers.apps.revisions import HASH_LABEL, delete_beyond_limit, sync_history
+from kubesim.controllers.controller_loop import run_controller
 from kubesim.controllers.controller_refs import ControllerRefs, add_controller_ref, remove_controller_ref
 from kubesim.controllers.events import EventRecorder
 from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
@@ -96,22 +97,5 @@ def _placement(node: Object) -> tuple[object, object]:
 async def run(api: InProcessClient, clock: Clock) -> None:
     """Run the DaemonSet controller until cancelled."""
     sets = DaemonSetController(api, clock)
-
-    async def follow_sets() -> None:
-        async for batch in api.follow(DAEMON_SETS):
-            for change in batch:
-                sets.pods.on_owner_change(change.object, deleted=change.deleted)
-
-    async def follow_nodes() -> None:
-        async for batch in api.follow("nodes"):
-            for change in batch:
-                sets.on_node_change(change)
-
-    async with asyncio.TaskGroup() as tasks:
-        async for batch in api.follow("pods"):
-            for change in batch:
-                sets.pods.on_child_change(change)
-            if not batch:  # DaemonSets are reconciled once all pods are known
-                tasks.create_task(follow_sets())
-                tasks.create_task(follow_nodes())
-                tasks.create_task(sets.work_queue.run())
+    others = {DAEMON_SETS: sets.pods.on_owner_change, "nodes": sets.on_node_change}
+    await run_controller(api, sets.work_queue, ("pods", sets.pods.on_child_change), others)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 
 from kubebase.work_queue import WorkQueue
@@ -24,6 +23,7 @@ from kubesim.controllers.apps.rollout import (
     template_hash,
 )
 from kubesim.controllers.conditions import find_condition, set_condition
+from kubesim.controllers.controller_loop import run_controller
 from kubesim.controllers.controller_refs import (
     ControllerRefs,
     add_controller_ref,
@@ -35,6 +35,7 @@ from kubesim.controllers.controller_refs import (
 from kubesim.controllers.events import EventRecorder
 from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
 from kubesim.registry.registry import Object
+from kubesim.storage import Change
 
 DEPLOYMENTS = "deployments.apps"
 PROGRESS = ("updatedReplicas", "readyReplicas", "availableReplicas")
@@ -151,6 +152,16 @@ class DeploymentController:
         self.work_queue = WorkQueue(self._reconcile, workers=WORKERS, retries=RETRY_POLICY)
         self.replica_sets = ControllerRefs(api, REPLICA_SETS, "apps/v1", "Deployment", self.work_queue.add)
 
+    def on_pod_change(self, change: Change) -> None:
+        """Handle a change of a pod: with Recreate, a Deployment waits until the last old pod is gone."""
+        owner = controller_of(change.object) if change.deleted else None
+        if owner is None or owner["kind"] != "ReplicaSet":
+            return
+        namespace = change.object["metadata"]["namespace"]
+        replica_set = self._api.read(REPLICA_SETS, namespace, owner["name"])
+        if replica_set is not None and (deployment := controller_of(replica_set)):
+            self.work_queue.add(f"{namespace}/{deployment['name']}/{deployment['uid']}")
+
     async def _reconcile(self, key: str) -> float | None:
         namespace, name, uid = key.split("/")
         deployment = self._api.read(DEPLOYMENTS, namespace, name)
@@ -262,27 +273,6 @@ class DeploymentController:
 async def run(api: InProcessClient, clock: Clock) -> None:
     """Run the Deployment controller until cancelled."""
     deployments = DeploymentController(api, clock)
-
-    async def follow_deployments() -> None:
-        async for batch in api.follow(DEPLOYMENTS):
-            for change in batch:
-                deployments.replica_sets.on_owner_change(change.object, deleted=change.deleted)
-
-    async def follow_pods() -> None:
-        """With Recreate, a Deployment waits until the last old pod is gone."""
-        async for batch in api.follow("pods"):
-            for change in batch:
-                if change.deleted and (owner := controller_of(change.object)) and owner["kind"] == "ReplicaSet":
-                    there = api.read(REPLICA_SETS, change.object["metadata"]["namespace"], owner["name"])
-                    above = controller_of(there) if there else None
-                    if there and above:
-                        deployments.work_queue.add(f"{there['metadata']['namespace']}/{above['name']}/{above['uid']}")
-
-    async with asyncio.TaskGroup() as tasks:
-        async for batch in api.follow(REPLICA_SETS):
-            for change in batch:
-                deployments.replica_sets.on_child_change(change)
-            if not batch:  # Deployments are reconciled once all ReplicaSets are known
-                tasks.create_task(follow_deployments())
-                tasks.create_task(follow_pods())
-                tasks.create_task(deployments.work_queue.run())
+    owned = deployments.replica_sets
+    others = {DEPLOYMENTS: owned.on_owner_change, "pods": deployments.on_pod_change}
+    await run_controller(api, deployments.work_queue, (REPLICA_SETS, owned.on_child_change), others)

@@ -18,6 +18,7 @@ from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
 from kubesim.clock import Clock, parse_time, stamp
 from kubesim.controllers.conditions import find_condition, set_condition
+from kubesim.controllers.controller_loop import run_controller
 from kubesim.controllers.controller_refs import (
     ControllerRefs,
     SelectorOf,
@@ -207,16 +208,5 @@ def _first_api_error(results: Sequence[object]) -> ApiError | None:
 async def run(api: InProcessClient, clock: Clock, replicated: ReplicatedKind = REPLICA_SET) -> None:
     """Run the controller of a replicated kind until cancelled."""
     sets = ReplicaSetController(api, clock, replicated)
-
-    async def follow_sets() -> None:
-        async for batch in api.follow(replicated.resource):
-            for change in batch:
-                sets.pods.on_owner_change(change.object, deleted=change.deleted)
-
-    async with asyncio.TaskGroup() as tasks:
-        async for batch in api.follow("pods"):
-            for change in batch:
-                sets.pods.on_child_change(change)
-            if not batch:  # owners are reconciled once all pods are known
-                tasks.create_task(follow_sets())
-                tasks.create_task(sets.work_queue.run())
+    owners = {replicated.resource: sets.pods.on_owner_change}
+    await run_controller(api, sets.work_queue, ("pods", sets.pods.on_child_change), owners)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from kubebase.work_queue import WorkQueue
@@ -20,6 +19,7 @@ from kubesim.controllers.apps.stateful_plan import (
     plan_stateful_set,
     revision_of,
 )
+from kubesim.controllers.controller_loop import run_controller
 from kubesim.controllers.controller_refs import ControllerRefs, add_controller_ref, remove_controller_ref
 from kubesim.controllers.events import EventRecorder
 from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
@@ -114,16 +114,5 @@ class StatefulSetController:
 async def run(api: InProcessClient, clock: Clock) -> None:
     """Run the StatefulSet controller until cancelled."""
     sets = StatefulSetController(api, clock)
-
-    async def follow_sets() -> None:
-        async for batch in api.follow(STATEFUL_SETS):
-            for change in batch:
-                sets.pods.on_owner_change(change.object, deleted=change.deleted)
-
-    async with asyncio.TaskGroup() as tasks:
-        async for batch in api.follow("pods"):
-            for change in batch:
-                sets.pods.on_child_change(change)
-            if not batch:  # StatefulSets are reconciled once all pods are known
-                tasks.create_task(follow_sets())
-                tasks.create_task(sets.work_queue.run())
+    owners = {STATEFUL_SETS: sets.pods.on_owner_change}
+    await run_controller(api, sets.work_queue, ("pods", sets.pods.on_child_change), owners)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
 from kubesim.clock import Clock
+from kubesim.controllers.controller_loop import run_controller
 from kubesim.controllers.controller_refs import ControllerRefs
 from kubesim.controllers.events import EventRecorder
 from kubesim.controllers.jobs.cron_plan import CronPlan, finished_condition, new_job, plan_cron_job
@@ -84,16 +84,5 @@ class CronJobController:
 async def run(api: InProcessClient, clock: Clock) -> None:
     """Run the CronJob controller until cancelled."""
     crons = CronJobController(api, clock)
-
-    async def follow_crons() -> None:
-        async for batch in api.follow(CRON_JOBS):
-            for change in batch:
-                crons.jobs.on_owner_change(change.object, deleted=change.deleted, claims_existing=False)
-
-    async with asyncio.TaskGroup() as tasks:
-        async for batch in api.follow(JOBS):
-            for change in batch:
-                crons.jobs.on_child_change(change)
-            if not batch:  # CronJobs are reconciled once all Jobs are known
-                tasks.create_task(follow_crons())
-                tasks.create_task(crons.work_queue.run())
+    owners = {CRON_JOBS: crons.jobs.on_owner_change}
+    await run_controller(api, crons.work_queue, (JOBS, crons.jobs.on_child_change), owners)

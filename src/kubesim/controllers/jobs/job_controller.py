@@ -11,6 +11,7 @@ from kubebase.work_queue import WorkQueue
 from kubesim.api.client import InProcessClient
 from kubesim.api.status import ApiError
 from kubesim.clock import Clock
+from kubesim.controllers.controller_loop import run_controller
 from kubesim.controllers.controller_refs import ControllerRefs, add_controller_ref, remove_controller_ref
 from kubesim.controllers.events import EventRecorder
 from kubesim.controllers.gc.garbage_collector import remove_finalizer
@@ -18,6 +19,7 @@ from kubesim.controllers.jobs.job_plan import JobPlan, is_finished, plan_job
 from kubesim.controllers.jobs.job_pods import TRACKING, is_tracked, new_pod
 from kubesim.controllers.retry_policy import RETRY_POLICY, WORKERS
 from kubesim.registry.registry import Object
+from kubesim.storage import Change
 
 JOBS = "jobs.batch"
 CONTROLLER_NAME = "kubernetes.io/job-controller"
@@ -33,9 +35,10 @@ class JobController:
         self.work_queue = WorkQueue(self._reconcile, workers=WORKERS, retries=RETRY_POLICY)
         self.pods = ControllerRefs(api, "pods", "batch/v1", "Job", self.work_queue.add)
 
-    def on_job_change(self, job: Object, *, deleted: bool) -> None:
+    def on_job_change(self, change: Change) -> None:
         """Handle a change of a Job. Only a Job with a manual selector can match pods that it has not created."""
-        self.pods.on_owner_change(job, deleted=deleted, claims_existing=bool(job["spec"].get("manualSelector")))
+        manual = bool(change.object["spec"].get("manualSelector"))
+        self.pods.on_owner_change(change, claims_existing=manual)
 
     async def _reconcile(self, key: str) -> float | None:
         namespace, name, uid = key.split("/")
@@ -124,16 +127,4 @@ def _release_pod(pod: Object, uid: str) -> None:
 async def run(api: InProcessClient, clock: Clock) -> None:
     """Run the Job controller until cancelled."""
     jobs = JobController(api, clock)
-
-    async def follow_jobs() -> None:
-        async for batch in api.follow(JOBS):
-            for change in batch:
-                jobs.on_job_change(change.object, deleted=change.deleted)
-
-    async with asyncio.TaskGroup() as tasks:
-        async for batch in api.follow("pods"):
-            for change in batch:
-                jobs.pods.on_child_change(change)
-            if not batch:  # Jobs are reconciled once all pods are known
-                tasks.create_task(follow_jobs())
-                tasks.create_task(jobs.work_queue.run())
+    await run_controller(api, jobs.work_queue, ("pods", jobs.pods.on_child_change), {JOBS: jobs.on_job_change})

@@ -153,6 +153,8 @@ def check_pod_resources(resources: Object, field: str) -> Iterator[FieldProblem]
         for name in resources.get(where, {}):
             if name not in COMPUTE and not name.startswith(HUGE_PAGES):
                 yield unsupported(f"{field}.{where}[{name}]", name, ("cpu", HUGE_PAGES, "memory"))
+    if resources.get("claims"):
+        yield forbidden(f"{field}.claims", "claims may not be set for Resources at pod-level")
     yield from check_resources(resources, field)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pumice.admission.cluster_view import ClusterView
+from pumice.admission.jobs import job_defaults
 from pumice.admission.request import Object, Refusal, Request, spec_of
 
 OF_JOB = frozenset({"minAvailable", "priorityClassName", "ttlSecondsAfterFinished"})
@@ -15,11 +16,22 @@ def rest_stays(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """All other fields are immutable: running pods would not follow a change."""
     if request.old is None:
         return
-    new, old = _fixed(spec_of(request.object)), _fixed(spec_of(request.old))
+    new, old = _fixed(spec_of(request.object)), _fixed(_completed_spec(request.old, request, world))
     changed = sorted(name for name in new.keys() | old.keys() if new.get(name) != old.get(name))
     if changed:
         may = ", ".join([*sorted(OF_JOB), *(f"tasks[*].{name}" for name in sorted(OF_TASK))])
         yield Refusal(f"Forbidden: {', '.join(changed)} may not change after creation; only {may} may", "spec")
+
+
+def _completed_spec(old: Object, request: Request, world: ClusterView) -> Object:
+    """The spec of the stored job with defaults. It lacks them if it was stored while no webhook was registered.
+
+    An update fills them in, and would otherwise be rejected for it.
+    """
+    completed: Object = {**old, "spec": dict(spec_of(old))}
+    for rule in job_defaults.RULES:
+        rule(completed, request, world)
+    return spec_of(completed)
 
 
 def _fixed(job: Object) -> Object:

@@ -54,7 +54,7 @@ class SshArguments:
     """Arguments of ``ssh``."""
 
     ssh_key_file_path: str = ""
-    """Where the keys are mounted; empty: ``/root/.ssh``, or ``/etc/volcano/.ssh`` with ``no_root``."""
+    """Where containers find the keys; empty: ``/root/.ssh``, or ``/etc/volcano/.ssh`` with ``no_root``."""
     ssh_private_key: str = ""
     ssh_public_key: str = ""
     ssh_port: int = _port(22)

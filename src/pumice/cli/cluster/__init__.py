@@ -5,5 +5,5 @@ They work on any Kubernetes API that serves Volcano's kinds, with the user and c
 import only the standard library, click and the kubeconfig decoder.
 
 ``cluster_command`` defines such a command (cluster options, error messages, help with examples), and
-``object_printer`` prints and watches objects. ``queue_*`` and ``job_*`` are the commands and their tables.
+``object_printer`` prints and watches objects. ``queue_*``, ``job_*`` and ``flow_*`` are the commands and their tables.
 """

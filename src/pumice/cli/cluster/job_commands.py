@@ -7,28 +7,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, error_message, on_cluster
+from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster
 from pumice.cli.cluster.command_objects import (
     create_command,
     not_executed,
     wait_for_effect,
     wait_option,
-    wait_until_gone,
 )
 from pumice.cli.cluster.current_user import current_user
 from pumice.cli.cluster.job_table import JobTable, phase_of
 from pumice.cli.cluster.name_arguments import jobs_by_name
 from pumice.cli.cluster.name_completion import queue_names
+from pumice.cli.cluster.object_actions import ObjectAction, delete_objects, for_each_object
 from pumice.cli.cluster.object_printer import (
     not_found_message,
-    object_name,
     output_option,
     print_objects,
     report_missing,
     watch_option,
 )
 from pumice.cli.cluster.queue_tree import queue_tree
-from pumice.cli.terminal import echo, print_error
+from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Document
@@ -185,40 +184,15 @@ def resume(cluster: Cluster, wanted: list[str], wait: float) -> int:
 @on_cluster(namespaced=True)
 def delete(cluster: Cluster, wanted: list[str], wait: float) -> int:
     """Cancel jobs: delete them with their pods."""
-    client = cluster.client
-
-    def go(job: Document, path: str, subject: str) -> None:
-        uid = str(job["metadata"].get("uid") or "")
-        client.delete(path, uid=uid, propagation="Background")
-        if wait and not wait_until_gone(client, path, uid, wait):
-            raise click.ClickException(f"timed out after {wait:g} s waiting for {subject} to be deleted")
-        echo(f"{subject} deleted")
-
-    return _for_each_job(cluster, wanted, go)
-
-
-def _for_each_job(cluster: Cluster, names: list[str], act: Callable[[Document, str, str], None]) -> int:
-    """Run an action on each job. An error with one job does not stop the others; returns the exit status."""
-    from pumice.kube.client.api_errors import ApiError
     from pumice.kube.resources import JOBS
 
-    status = 0
-    for name in names:
-        path = JOBS.path(cluster.namespace, name)
-        try:
-            job = cluster.client.get(path)
-            act(job, path, object_name(job, JOBS))
-        except ApiError as error:
-            if error.not_found:
-                known = [known for _, known in cluster.client.names(JOBS.path(cluster.namespace))]
-                print_error(f"{not_found_message(JOBS, name, known)} (namespace {cluster.namespace})")
-            else:
-                print_error(error_message(error))
-            status = 1
-        except click.ClickException as error:
-            print_error(error.format_message())
-            status = 1
-    return status
+    return delete_objects(cluster, JOBS, [(cluster.namespace, name) for name in wanted], wait)
+
+
+def _for_each_job(cluster: Cluster, names: list[str], act: ObjectAction) -> int:
+    from pumice.kube.resources import JOBS
+
+    return for_each_object(cluster, JOBS, [(cluster.namespace, name) for name in names], act)
 
 
 def _send_command(

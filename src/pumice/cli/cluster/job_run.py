@@ -7,8 +7,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, InvalidInput, on_cluster
+from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster
 from pumice.cli.cluster.job_table import USER_ANNOTATION, queue_of, requests_of, tasks_of
+from pumice.cli.cluster.manifest_file import read_manifests
 from pumice.cli.cluster.name_completion import priority_class_names, queue_names
 from pumice.cli.cluster.object_printer import full_object, object_name
 from pumice.cli.cluster.resource_quantities import parse_quantities
@@ -190,8 +191,10 @@ def run(
     if name and other and name != other:
         raise click.UsageError(f"two names given: {name} and {other}; put a command for the pods after --")
     if filename is not None:
+        from pumice.kube.resources import JOBS
+
         _reject_other_options(ctx)
-        jobs = _read_jobs(filename, cluster.requested_namespace)
+        jobs = read_manifests(filename, JOBS, cluster.requested_namespace)
     elif not (name or other):
         raise click.UsageError("a NAME, or a file with -f, is required")
     else:
@@ -278,38 +281,6 @@ def _reject_other_options(ctx: click.Context) -> None:
             raise click.UsageError(f"{max(param.opts, key=len)} cannot be combined with --filename")
     if ctx.meta.get(__name__):
         raise click.UsageError("a command cannot be combined with --filename")
-
-
-def _read_jobs(file: IO[str], namespace: str) -> list[Document]:
-    """The jobs in a file, which may be a YAML stream or contain lists; all in ``namespace`` if it is set."""
-    import yaml
-
-    from pumice.kube.resources import JOBS
-
-    try:
-        documents = [document for document in yaml.safe_load_all(file) if document is not None]
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{file.name}: invalid YAML: {' '.join(str(error).split())}") from None
-    jobs = []
-    for document in documents:
-        listed = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else None
-        jobs += listed if isinstance(listed, list) else [document]
-    for i, job in enumerate(jobs):
-        what = (job.get("apiVersion"), job.get("kind")) if isinstance(job, dict) else (None, None)
-        if what != (JOBS.api_version, JOBS.kind):
-            found = " ".join(str(part) for part in what if part) or "no object"
-            raise InvalidInput(
-                f"{file.name}: document {i + 1}: {found} is not a Job of {JOBS.api_version}; "
-                "use kubectl apply for other objects"
-            )
-        named = (job.get("metadata") or {}).get("namespace") or namespace
-        if namespace and named != namespace:
-            raise InvalidInput(
-                f"{file.name}: document {i + 1}: metadata.namespace {named} does not match --namespace {namespace}"
-            )
-    if not jobs:
-        raise InvalidInput(f"{file.name}: no Job found")
-    return jobs
 
 
 def _submit_job(cluster: Cluster, job: Document, output: str | None) -> None:

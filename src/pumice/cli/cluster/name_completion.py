@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,15 @@ def job_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     from pumice.kube.resources import JOBS
 
     return _names(ctx, JOBS, incomplete)
+
+
+def object_names(load_resource: Callable[[], Resource[Any]]) -> Callable[..., list[str]]:
+    """A completion with the objects of a resource, which is imported when it is needed."""
+
+    def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        return _names(ctx, load_resource(), incomplete)
+
+    return names
 
 
 def priority_class_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -7,7 +7,16 @@ from typing import Any, NoReturn
 import click
 
 from pumice import __version__
-from pumice.cli.cluster import job_commands, job_run, job_view, queue_create, queue_delete, queue_get, queue_operate
+from pumice.cli.cluster import (
+    flow_commands,
+    job_commands,
+    job_run,
+    job_view,
+    queue_create,
+    queue_delete,
+    queue_get,
+    queue_operate,
+)
 from pumice.cli.cluster.cluster_command import CONTEXT_SETTINGS, cluster_options, namespace_option
 from pumice.cli.command_group import SuggestingGroup
 from pumice.cli.entry_point import run_program
@@ -31,7 +40,7 @@ def job(**_: Any) -> None:
 @namespace_option
 @click.version_option(__version__, prog_name="vcctl", message="%(prog)s (Pumice) %(version)s")
 def vcctl(**_: Any) -> None:
-    """Queues and jobs of a cluster, with the verbs of Volcano's vcctl.
+    """Queues, jobs and flows of a cluster, with the verbs of Volcano's vcctl.
 
     \b
     Exit status: 0 success; 1 not found, refused or unreachable; 2 invalid usage or input.
@@ -62,6 +71,8 @@ for command in (
 
 vcctl.add_command(queue)
 vcctl.add_command(job)
+vcctl.add_command(flow_commands.jobflow)
+vcctl.add_command(flow_commands.jobtemplate)
 
 PROGRAMS: dict[str, click.Command] = {
     "vcctl": vcctl,

@@ -25,7 +25,9 @@ QUEUES_PREFIX = "queues.scheduling.volcano.sh/"  # where the store keeps them
 
 SCHEDULER, CONTROLLERS = "scheduler", "controllers"
 COMPONENT_MESSAGES = {
-    (SCHEDULER, CONTROLLERS): "scheduler and controllers are running: pods with schedulerName pumice are placed",
+    (SCHEDULER, CONTROLLERS): (
+        "scheduler and controllers are running: pods with schedulerName pumice or volcano are placed"
+    ),
     (SCHEDULER,): "the scheduler is running without controllers: Volcano Jobs get no pods, and pods no podgroups",
     (CONTROLLERS,): "the controllers are running without a scheduler: bind pods yourself, or start pumice scheduler",
     (): "only the API and the simulated nodes are running: no scheduler, no controllers",

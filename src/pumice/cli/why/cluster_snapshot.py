@@ -306,6 +306,16 @@ class ClusterSnapshot:
         ]
         return [found for pod in pods for found in blocked_containers(pod)], len(pods)
 
+    def gated_pods(self, key: str) -> list[tuple[str, list[str]]]:
+        """The pods of a PodGroup that have scheduling gates, each with the names of the gates."""
+        namespace, name = key.split("/")
+        found = []
+        for pod in self.in_namespace(PODS, namespace):
+            gates = pod["spec"].get("schedulingGates")
+            if gates and pod_group_of(pod) == name:
+                found.append((str(pod["metadata"]["name"]), [str(gate.get("name")) for gate in gates]))
+        return found
+
     def exhausted_quotas(self, namespace: str) -> list[str]:
         """The quotas of a namespace that are used up, and of what: pods that exceed one are not created."""
         found = []

@@ -146,6 +146,7 @@ def _explain_found(snapshot: ClusterSnapshot, found: JobLookup, rules: Scheduler
     answer = _named(explained, found)
     answer.rules = rules.origin
     _add_containers(snapshot, found.key, answer)
+    _add_gates(snapshot, found.key, answer)
     if answer.cause == "pods":
         answer.notes += snapshot.exhausted_quotas(found.key.partition("/")[0])
     if answer.cause == "next" and now - max(answer.created, answer.last_start) > 30 * SECOND:
@@ -180,3 +181,18 @@ def _add_containers(snapshot: ClusterSnapshot, key: str, answer: WaitReport) -> 
     answer.needs.append(
         "correct the image, command or configuration of these containers: kubectl describe pod says more"
     )
+
+
+def _add_gates(snapshot: ClusterSnapshot, key: str, answer: WaitReport) -> None:
+    """Add the pods with scheduling gates. To the scheduler they do not exist, so the job may seem to lack pods."""
+    gated = snapshot.gated_pods(key)
+    if not gated:
+        return
+    number = "1 pod has" if len(gated) == 1 else f"{len(gated)} pods have"
+    pod, gates = gated[0]
+    summary = f"{number} scheduling gates and cannot be placed until they are removed: pod {pod}: {', '.join(gates)}"
+    if answer.cause == "pods":
+        answer.verdict = f"{answer.verdict.rstrip('.')}; {summary}"
+        answer.needs = ["wait until the scheduling gates are removed by the controllers that added them"]
+    else:
+        answer.notes.append(summary)

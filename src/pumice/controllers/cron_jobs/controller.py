@@ -11,7 +11,7 @@ from kubebase.work_queue import WorkQueue
 from pumice.controllers import COMPONENT
 from pumice.controllers.cron_jobs.cron_plan import CronPlan, plan_cron_job, written_status
 from pumice.controllers.manager import SharedInformers
-from pumice.controllers.owned_jobs import OwnedJobs, controller_key
+from pumice.controllers.owned_jobs import OwnedJobs, controller_key, delete_job
 from pumice.controllers.retry_policy import RETRY_POLICY
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
@@ -58,7 +58,8 @@ class CronJobController:
         for reason, words, kind in plan.says:
             await self._say(cron, reason, words, kind)
         for job in plan.delete:
-            await self._delete(cron, job)
+            if await delete_job(self._api, job):
+                await self._say(cron, "SuccessfulDelete", f"Deleted job {job['metadata']['name']}", "Normal")
         created: Document | None = None
         if plan.create is not None:
             created = await self._create(cron, plan.create)
@@ -83,7 +84,7 @@ class CronJobController:
         except ApiError as error:
             if not error.already_exists:
                 await self._say(cron, "FailedCreate", f"Failed to create Job {name}: {error.message}", "Warning")
-                if error.code in (400, 403, 422):
+                if error.rejected:
                     return None
                 raise
             there = await self._api.get(JOBS, name, namespace)
@@ -101,16 +102,6 @@ class CronJobController:
             self._handled[cron["metadata"]["uid"]] = stamp(plan.due)
         if status != (cron.get("status") or {}):
             await self._api.update(CRON_JOBS, {**cron, "status": status}, subresource="status")
-
-    async def _delete(self, cron: Document, job: Document) -> None:
-        about = job["metadata"]
-        try:
-            await self._api.delete(JOBS, about["name"], about["namespace"], uid=about["uid"], propagation="Background")
-        except ApiError as error:
-            if not error.not_found:
-                raise
-            return
-        await self._say(cron, "SuccessfulDelete", f"Deleted job {about['name']}", "Normal")
 
     async def _say(self, cron: Document, reason: str, message: str, kind: EventType) -> None:
         await record_once(self._api, COMPONENT, cron, reason, message, stamp(self._now()), kind)

@@ -13,7 +13,7 @@ from pumice.controllers import COMPONENT
 from pumice.controllers.flows.flow_plan import FAILED, SUCCEED, FlowPlan, job_name, owned_jobs, plan_flow
 from pumice.controllers.jobs.phases import Phase
 from pumice.controllers.manager import SharedInformers
-from pumice.controllers.owned_jobs import controller_key
+from pumice.controllers.owned_jobs import controller_key, delete_job
 from pumice.controllers.retry_policy import RETRY_POLICY
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
@@ -99,7 +99,7 @@ class JobFlowController:
             if not await self._create(flow, job):
                 again = LATER
         for job in plan.delete:
-            await self._delete(job)
+            await delete_job(self._api, job)
         return again
 
     async def _create(self, flow: Document, job: Document) -> bool:
@@ -115,19 +115,11 @@ class JobFlowController:
                     await self._say(flow, "FailedCreate", words, "Warning")
                 return False
             await self._say(flow, "FailedCreate", f"Failed to create Job {name}: {error.message}", "Warning")
-            if error.code in (400, 403, 422):
+            if error.rejected:
                 return False  # a queue may be opened, a quota raised, a template changed
             raise
         await self._say(flow, "Created", f"Created job {name}", "Normal")
         return True
-
-    async def _delete(self, job: Document) -> None:
-        about = job["metadata"]
-        try:
-            await self._api.delete(JOBS, about["name"], about["namespace"], uid=about["uid"], propagation="Background")
-        except ApiError as error:
-            if not error.not_found:
-                raise
 
     async def _say(self, flow: Document, reason: str, message: str, kind: EventType) -> None:
         await record_once(self._api, COMPONENT, flow, reason, message, stamp(self._now()), kind)

@@ -39,10 +39,10 @@ from pumice.kube.watch.change_queue import Change
 from pumice.model.queue_tree import HIERARCHY
 from pumice.model.specs import ROOT, QueueState
 
-STATES: Final = "/states"
+STATES: Final = "/states-of-all-queues"
 """The key for all states; not a valid queue name."""
 
-MOVED: Final = "/moved"
+MOVED: Final = "/moved-queues"
 """The key for all queues that have changed since it was last reconciled."""
 
 CLOSED: Final = frozenset({QueueState.CLOSING, QueueState.CLOSED})

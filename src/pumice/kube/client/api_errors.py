@@ -50,6 +50,11 @@ class ApiError(Exception):
         return self.code == 409 and self.reason != "AlreadyExists"
 
     @property
+    def rejected(self) -> bool:
+        """Validation, admission or a quota rejects the object (400, 403, 422)."""
+        return self.code in (400, 403, 422)
+
+    @property
     def expired(self) -> bool:
         """The requested resourceVersion is too old (410): list again."""
         return self.code == 410

@@ -19,6 +19,7 @@ from pumice.kube.resources import SECRETS, Document, Resource
 PRIVATE_KEY, PUBLIC_KEY, AUTHORIZED_KEYS, CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys", "config"
 FOLDER: Final = ".ssh"
 ROOT_FOLDER: Final = f"/root/{FOLDER}"
+"""Where sshd in the container looks for the keys of root."""
 KEY_BITS: Final = 2048
 ROOT_MODE, OTHER_MODE = 0o600, 0o644
 """Modes of the files: sshd rejects files of root that others can read; other users do not own theirs and must read."""
