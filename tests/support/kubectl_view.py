@@ -141,17 +141,41 @@ class View:
         return min(self.nodes[path].short_of(resource) / amount for resource, amount in task.asks.items())
 
     def _would_fit(self, path: str, task: Task) -> bool:
-        """Whether a task would fit into what is idle and what others hold above their entitlement.
+        """Whether a task would fit into what is idle, or another group could make way and be less short afterwards.
 
-        The others are the siblings of a node and those of the nodes above it.
+        The other group loses one task, or a job that cannot go on with less. It must be beside the node.
         """
         used = self._used()
-        others = [each for level in _upwards(path) for each in self._siblings(level)]
-        for resource, amount in task.asks.items():
-            above = sum(max(0, -self.nodes[each].short_of(resource)) for each in others)
-            if amount > self.capacity[resource] - used[resource] + above:
-                return False
-        return True
+        idle = {resource: total - used[resource] for resource, total in self.capacity.items()}
+        gain = max(amount / self.capacity[resource] for resource, amount in task.asks.items())
+        return any(
+            all(amount <= idle[resource] + freed.get(resource, 0) for resource, amount in task.asks.items())
+            and all(
+                (self.nodes[group].short_of(resource) + amount) / self.capacity[resource] < gain
+                for group in groups
+                for resource, amount in freed.items()
+            )
+            for groups, freed in [([], {}), *self._losses_beside(path)]
+        )
+
+    def _losses_beside(self, path: str) -> Iterator[tuple[list[str], Amounts]]:
+        """What groups beside a node may lose at once, each with the groups that would have less."""
+        running: defaultdict[str, list[Task]] = defaultdict(list)
+        for task in self.tasks:
+            if task.runs:
+                running[task.job].append(task)
+        beside = set(self._siblings(path))
+        for job, tasks in running.items():
+            groups = [group for group in _upwards(tasks[0].path) if beside.intersection(_upwards(group))]
+            if not groups:
+                continue
+            if len(tasks) > max(1, self.least.get(job, 1)):
+                yield from ((groups, task.asks) for task in tasks)
+            else:
+                total: Counter[str] = Counter()
+                for task in tasks:
+                    total.update(task.asks)
+                yield groups, total
 
     def _siblings(self, path: str) -> list[str]:
         above = path.rpartition("/")[0]

@@ -303,7 +303,7 @@ def _parse_continue_token(token: str, target: Target) -> tuple[int, str]:
     refused = status.bad_request("continue key is not valid: it was not issued by this server for this list")
     try:
         found = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-    except (ValueError, binascii.Error):
+    except (ValueError, binascii.Error, RecursionError):
         raise refused from None
     match found:
         case {"v": "meta.k8s.io/v1", "rv": int(at), "start": str(start)} if (

@@ -24,6 +24,10 @@ from urllib.parse import parse_qsl
 import httptools
 
 MOST_HEADER_BYTES = 64 * 1024
+ARRIVAL_SECONDS = 60.0  # a request must be complete so long after its first byte
+IDLE_SECONDS = 600.0  # a connection may be idle for so long, or leave an answer unread
+ONCE = frozenset({"host", "authorization", "content-length", "transfer-encoding"})
+"""Headers that a request may have only once: programs disagree on which of two counts."""
 HIGH_WATER = 256 * 1024  # bytes that wait for a client before a stream does
 LARGE = 64 * 1024
 WAITING = 8  # requests that a client may send ahead of their answers
@@ -72,15 +76,20 @@ class Response:
 
 
 Handler = Callable[[Request], Awaitable[Response]]
+Admission = Callable[[Request], int]
+"""Judges a request by its headers, before its body is kept: the status code of a refusal, or 0."""
 
 
 class Connection(asyncio.Protocol):
     """One client. ``everyone`` is the set of those connected; each keeps itself in it."""
 
-    def __init__(self, handler: Handler, everyone: set[Connection], most_body: int) -> None:
+    def __init__(
+        self, handler: Handler, everyone: set[Connection], most_body: int, admission: Admission = lambda request: 0
+    ) -> None:
         self._handler = handler
         self._everyone = everyone
         self._most_body = most_body
+        self._admission = admission
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
@@ -98,6 +107,8 @@ class Connection(asyncio.Protocol):
         self._streaming = False
         self._paused: asyncio.Future[None] | None = None
         self._closing = False
+        self._arriving: float | None = None  # since when a request has been incomplete
+        self._active = self._loop.time()  # when the client last sent or read something, or got an answer
 
     # ---- the socket ---------------------------------------------------------------------------------------
 
@@ -124,6 +135,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """The client has caught up, or has gone."""
+        self._active = self._loop.time()
         if self._paused is not None and not self._paused.done():
             self._paused.set_result(None)
         self._paused = None
@@ -132,6 +144,7 @@ class Connection(asyncio.Protocol):
         """Bytes arrived."""
         if self._closing or self._deaf:
             return
+        self._active = self._loop.time()
         self._progress = False
         try:
             self._parser.feed_data(data)
@@ -159,6 +172,7 @@ class Connection(asyncio.Protocol):
         self._parts = []
         self._size = 0
         self._heading = True
+        self._arriving = self._loop.time()
 
     def on_url(self, url: bytes) -> None:
         """A piece of the address."""
@@ -169,7 +183,10 @@ class Connection(asyncio.Protocol):
         """A header, or a trailer, which is ignored."""
         self._progress = True
         if self._heading:
-            self._request.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+            key = name.decode("latin-1").lower()
+            if key in ONCE and key in self._request.headers:
+                self._refuse(HTTPStatus.BAD_REQUEST)
+            self._request.headers[key] = value.decode("latin-1")
             self._count_head(len(name) + len(value), HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
@@ -181,6 +198,8 @@ class Connection(asyncio.Protocol):
         self._request.modern = version == "1.1"
         if version not in {"1.0", "1.1"}:
             self._refuse(HTTPStatus.BAD_REQUEST)
+        elif self._announces_body() and (fault := self._admission(self._identified())):
+            self._refuse(HTTPStatus(fault))
         elif self._request.modern and self._request.header("expect").lower() == "100-continue":
             length = self._request.header("content-length")
             if length.isdecimal() and (len(length) > 19 or int(length) > self._most_body):
@@ -204,13 +223,23 @@ class Connection(asyncio.Protocol):
         self._progress = True
         if self._deaf:
             return
+        self._arriving = None
+        request = self._identified()
+        request.body = b"".join(self._parts) if len(self._parts) != 1 else self._parts[0]
+        self._expected = False
+        self._enqueue_request(request, stays=request.modern and self._parser.should_keep_alive())
+
+    def _announces_body(self) -> bool:
+        headers = self._request.headers
+        return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+
+    def _identified(self) -> Request:
+        """The request with its method and address, which the parser knows once the headers are complete."""
         request = self._request
         request.method = self._parser.get_method().decode("latin-1")
         path, _, request.raw_query = self._url.decode("latin-1").partition("?")
         request.path = path.partition("#")[0]
-        request.body = b"".join(self._parts) if len(self._parts) != 1 else self._parts[0]
-        self._expected = False
-        self._enqueue_request(request, stays=request.modern and self._parser.should_keep_alive())
+        return request
 
     def _enqueue_request(self, request: Request, *, stays: bool) -> None:
         """Answer a request when those before it are."""
@@ -267,6 +296,9 @@ class Connection(asyncio.Protocol):
                     await self._send_stream(answer, request, stays=stays)
                 else:
                     self._send(answer, head_only=request.method == "HEAD", stays=stays and not self._closing)
+                self._active = self._loop.time()
+                if self._paused is not None and not self._closing:
+                    await self._paused  # the next answer waits until the client has read this one
                 if self._closing or (self._deaf and not self._waiting):
                     self._linger()
                     return
@@ -338,6 +370,19 @@ class Connection(asyncio.Protocol):
         elif self._streaming:
             self._task.cancel()
 
+    def is_overdue(self, now: float) -> bool:
+        """Whether the client has taken too long: to send a request, to read an answer, or to ask again."""
+        if self._arriving is not None and now - self._arriving > ARRIVAL_SECONDS:
+            return True
+        waits_for_client = self._task is None or self._paused is not None
+        return waits_for_client and now - self._active > IDLE_SECONDS
+
+    def abort(self) -> None:
+        """Drop the client and all that waits for it."""
+        self._closing = True
+        if self._transport is not None:
+            self._transport.abort()
+
     @property
     def busy(self) -> bool:
         """Whether a request is being answered."""
@@ -364,6 +409,7 @@ def _head(answer: Response, *, stays: bool) -> bytes:
             f"HTTP/1.1 {answer.status} {reason}",
             f"Content-Type: {answer.content_type}",
             "Cache-Control: no-cache, private",
+            "X-Content-Type-Options: nosniff",
         ]
         if not stays:
             lines.append("Connection: close")

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from kubesim.api.usage_metrics import UsageReader
 
 WATCH_SECONDS = (1800.0, 3600.0)  # without a timeout of its own a watch ends somewhere in here, as on a real server
+MOST_WARNING_LETTERS = 4096  # of all warnings of an answer together, as on a real server
+LONGEST_WARNING = 256  # if there are more than that
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 
 Query = dict[str, str]
@@ -91,8 +93,16 @@ class RequestHandler:
         if target.resource.deprecation:
             call.warnings.append(target.resource.deprecation)
         answer = await self._verbs[verb](request, target, query, call)
-        answer.warnings = [_warning(text) for text in call.warnings]
+        answer.warnings = [_warning(text) for text in shorten_warnings(call.warnings)]
         return answer
+
+    def judge_headers(self, request: Request) -> int:
+        """Judge a request before its body is read: the status code of a refusal, or 0."""
+        try:
+            self._authenticate(request)
+        except status.ApiError as error:
+            return error.code
+        return 0
 
     def _authenticate(self, request: Request) -> None:
         if not self._token:
@@ -288,7 +298,11 @@ def _refuse_web_pages(request: Request) -> None:
     host = request.header("host")
     name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
     if request.header("origin") or (name and not is_loopback(name.strip("[]"))):
-        raise status.ApiError(403, "Forbidden", "without a token this server is for programs on this machine alone")
+        raise _for_programs_alone()
+
+
+def _for_programs_alone() -> status.ApiError:
+    return status.ApiError(403, "Forbidden", "without a token this server is for programs on this machine alone")
 
 
 def _form(request: Request, *, listing: bool = False) -> ResponseFormat:
@@ -333,7 +347,26 @@ def _refusal(error: status.ApiError) -> Response:
 def _refused_unread(fault: int) -> status.ApiError:
     if fault == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return status.too_large(f"Request entity too large: limit is {content_negotiation.LARGEST_BODY}")
+    if fault == HTTPStatus.UNAUTHORIZED:
+        return status.unauthorized()
+    if fault == HTTPStatus.FORBIDDEN:
+        return _for_programs_alone()
     return status.ApiError(fault, "", HTTPStatus(fault).phrase)
+
+
+def shorten_warnings(texts: list[str]) -> list[str]:
+    """Warnings that fit into the headers of an answer, which clients limit; the last one counts those left out."""
+    if sum(map(len, texts)) <= MOST_WARNING_LETTERS:
+        return texts
+    kept: list[str] = []
+    left = MOST_WARNING_LETTERS
+    for number, text in enumerate(texts):
+        short = text if len(text) <= LONGEST_WARNING else text[: LONGEST_WARNING - 3] + "..."
+        left -= len(short)
+        if left < 0:
+            return [*kept, f"{len(texts) - number} more warnings are not shown"]
+        kept.append(short)
+    return kept
 
 
 def _warning(text: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import resource
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ log = logging.getLogger(__name__)
 COMPACT_SECONDS = 300.0  # history is kept for one to two of these intervals, as on a real cluster
 SHUTDOWN_SECONDS = 2.0
 BACKLOG = 1024
+MOST_CONNECTIONS = 10_000
+SPARE_FILES = 64  # file descriptors that are not for connections: the database, logs, and other sockets
+SWEEP_SECONDS = 5.0  # how often clients are checked that take too long
 
 
 @contextlib.contextmanager
@@ -58,16 +62,61 @@ async def serve_http(
     loop = asyncio.get_running_loop()
     port: int = sockets[0].getsockname()[1]
 
-    def connection() -> Connection:
-        return Connection(http.handle, everyone, content_negotiation.LARGEST_BODY)
+    most = most_connections()
+
+    def connection() -> asyncio.Protocol:
+        if len(everyone) >= most:
+            return _TurnedAway(most)
+        return Connection(http.handle, everyone, content_negotiation.LARGEST_BODY, http.judge_headers)
 
     servers = [await loop.create_server(connection, sock=one, ssl=tls, backlog=BACKLOG) for one in sockets]
+    sweeper = asyncio.create_task(_drop_overdue(everyone))
     try:
         yield port
     finally:
         for server in servers:
             server.close()
+        sweeper.cancel()
+        await asyncio.gather(sweeper, return_exceptions=True)
         await _close_connections(everyone)
+
+
+def most_connections() -> int:
+    """How many clients may be connected at once.
+
+    Fewer than this process may open files: otherwise accepting the next client fails, again and again, and asyncio
+    logs each failure.
+    """
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS if files == resource.RLIM_INFINITY else max(16, min(MOST_CONNECTIONS, files - SPARE_FILES))
+
+
+class _TurnedAway(asyncio.Protocol):
+    """A client too many: it is disconnected at once."""
+
+    _reported = 0.0
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Close the connection; say so in the log once a minute at most."""
+        assert isinstance(transport, asyncio.Transport)
+        transport.abort()
+        now = asyncio.get_running_loop().time()
+        if now - _TurnedAway._reported > 60:
+            _TurnedAway._reported = now
+            log.warning("more than %d connections: new clients are turned away", self._most)
+
+
+async def _drop_overdue(everyone: set[Connection]) -> None:
+    """Periodically drop clients that take too long to send a request or to read an answer."""
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(SWEEP_SECONDS)
+        now = loop.time()
+        for connection in [each for each in everyone if each.is_overdue(now)]:
+            connection.abort()
 
 
 async def _close_connections(everyone: set[Connection]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -14,8 +15,38 @@ from kubesim.schema import DEEPEST
 MOST_NODES = 100_000
 """The maximum number of values in a YAML document, with aliases expanded."""
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # libyaml may not be there
+    """PyYAML's loader without numbers of base 60, such as ``1:59:59``.
+
+    Kubernetes reads these as text. PyYAML takes the square of their length to compute them: a single request could stop
+    the server for minutes.
+    """
+
+    def construct_number(self, node: yaml.ScalarNode) -> int | float:
+        """A number with a tag of its own."""
+        if ":" in node.value:
+            raise yaml.constructor.ConstructorError(None, None, f"not a number: {node.value[:40]}", node.start_mark)
+        number: int | float = _CONSTRUCTORS[node.tag](self, node)
+        return number
+
+
+_NUMBERS = {
+    "tag:yaml.org,2002:int": re.compile(r"[-+]?(0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)\Z"),
+    "tag:yaml.org,2002:float": re.compile(
+        r"([-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9][0-9_]*([eE][-+][0-9]+)?"
+        r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))\Z"
+    ),
+}
+_CONSTRUCTORS = {tag: _Loader.yaml_constructors[tag] for tag in _NUMBERS}
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, _NUMBERS.get(tag, pattern)) for tag, pattern in resolvers]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
+for _tag in _NUMBERS:
+    _Loader.add_constructor(_tag, _Loader.construct_number)
 
 
 def encode_yaml(found: Any) -> bytes:
@@ -27,7 +58,7 @@ def decode_yaml(content: bytes) -> Any:
     """Decode a YAML document. Raises ``ApiError`` if it is malformed."""
     try:
         _check_bounds(content)
-        loader = _LOADER(content)
+        loader = _Loader(content)
         node = loader.get_single_node()
         if node is not None and _weight(node, {}) > MOST_NODES:
             raise status.bad_request("error converting YAML to JSON: document contains excessive aliasing")
@@ -46,7 +77,7 @@ def decode_yaml(content: bytes) -> Any:
 def _check_bounds(content: bytes) -> None:
     """Reject a document that is too deep or too large before it is constructed: PyYAML recurses without a limit."""
     depth = 0
-    for count, event in enumerate(yaml.parse(content, Loader=_LOADER)):
+    for count, event in enumerate(yaml.parse(content, Loader=_Loader)):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise too_deep_error()

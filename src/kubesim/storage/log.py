@@ -82,12 +82,14 @@ class Log:
         self._alone: AbstractContextManager[Any] = nullcontext() if path else threading.Lock()
         try:
             if path:
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # readable by the owner only
+                _open_file(path, unfinished := path.with_name(f"{path.name}.unfinished"))
             self._writing = _connect(str(path) if path else ":memory:")
         except (OSError, sqlite3.Error) as error:
             raise DataDamaged(f"{self._name} cannot be opened: {error}") from error
         try:
             _prepare(self._writing, self._name, identity, on_disk=path is not None)
+            if path:
+                unfinished.unlink(missing_ok=True)
             meta = dict(self._writing.execute("SELECT name, value FROM meta"))
             self.compacted: int = meta["compacted"]
             self._swept: int = meta["swept"]
@@ -229,13 +231,26 @@ class Log:
             raise StorageFailed(f"{self._name} cannot be read: {error}") from error
 
     def _hint(self, error: Exception) -> str:
-        known = isinstance(error, sqlite3.Error) and error.sqlite_errorcode == sqlite3.SQLITE_NOTADB
+        known = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB  # not every error has a code
         return "" if known else self.check_hint
 
 
 def _connect(name: str) -> sqlite3.Connection:
     # Explicit transactions. Another thread than the one that opens it uses it, but never two at a time.
     return sqlite3.connect(name, isolation_level=None, check_same_thread=False)
+
+
+def _open_file(path: Path, unfinished: Path) -> None:
+    """Make sure that a file is there. An empty one is a log only while ``unfinished`` says that it is being made.
+
+    SQLite would take any other empty file for a new database, and a cluster whose data are lost would begin anew
+    without a word.
+    """
+    if not path.exists():
+        unfinished.touch(mode=0o600)
+    elif not path.stat().st_size and not unfinished.exists():
+        raise DataDamaged(f"{path} is empty: restore it from a backup, or delete it to start anew")
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # readable by the owner only
 
 
 def _prepare(connection: sqlite3.Connection, name: str, identity: ServerIdentity, *, on_disk: bool) -> None:

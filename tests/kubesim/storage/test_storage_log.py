@@ -85,11 +85,20 @@ def read_all(path: Path) -> None:
         log.current()
 
 
-def test_empty_file_becomes_a_log(tmp_path: Path) -> None:
+def test_empty_file_is_not_taken_for_a_new_log(tmp_path: Path) -> None:
     (tmp_path / "kubesim.db").touch()
+    with pytest.raises(DataDamaged, match="is empty: restore it from a backup"):
+        Log(tmp_path / "kubesim.db")
+    assert (tmp_path / "kubesim.db").stat().st_size == 0
+
+
+def test_log_that_was_not_completed_is_made(tmp_path: Path) -> None:
+    for left in ("kubesim.db", "kubesim.db.unfinished"):  # its maker was killed
+        (tmp_path / left).touch()
     log = Log(tmp_path / "kubesim.db")
     assert (log.newest, log.compacted, log.current()) == (0, 0, {})
     log.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["kubesim.db"]
 
 
 def test_sweep_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:

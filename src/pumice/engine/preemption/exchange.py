@@ -16,7 +16,7 @@ may be larger than what its queue is short of.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
@@ -26,24 +26,30 @@ from pumice.model.specs import Items
 LEAST = 1e-6  # fraction of the cluster; smaller differences count as none
 
 
-def exchange_units(leaf: JobNode) -> list[AllocationUnit]:
-    """What a job may ask for in an exchange: its next unit, or else any other of its tasks that may start alone."""
-    next_unit: AllocationUnit = leaf.unit
-    if next_unit.size > 1 or len(leaf.job.pending) <= 1:
-        return [next_unit]
-    shapes = sorted((shape for shape in leaf.job.pending if shape.ask), key=lambda s: leaf.job.pending[s][-1].order)
-    others = [AllocationUnit(((shape, 1),)) for shape in shapes if shape is not next_unit.parts[0][0]]
-    return [next_unit, *others]
-
-
-def lacks_whole_unit(leaf: JobNode, ask: Items) -> bool:
-    """Whether a queue or an inner node above a job is short of the whole unit."""
+def _ancestors(leaf: JobNode) -> Iterator[ShareNode]:
+    """The nodes above a job, the root last."""
     node = leaf.parent
-    while node is not None and node.parent is not None:
-        if _is_short_of(node, ask):
-            return True
+    while node is not None:
+        yield node
         node = node.parent
-    return False
+
+
+def exchange_units(leaf: JobNode) -> list[AllocationUnit]:
+    """What a job may ask for in an exchange: its next unit, or else any other of its tasks that may start alone.
+
+    A group above the job must be short of all of it.
+    """
+    next_unit: AllocationUnit = leaf.unit
+    units = [next_unit]
+    if next_unit.size == 1 and len(leaf.job.pending) > 1:
+        shapes = sorted((shape for shape in leaf.job.pending if shape.ask), key=lambda s: leaf.job.pending[s][-1].order)
+        units += [AllocationUnit(((shape, 1),)) for shape in shapes if shape is not next_unit.parts[0][0]]
+    return [unit for unit in units if _lacks_whole_unit(leaf, unit.ask)]
+
+
+def _lacks_whole_unit(leaf: JobNode, ask: Items) -> bool:
+    """Whether a queue or an inner node above a job is short of the whole unit."""
+    return any(_is_short_of(group, ask) for group in _ancestors(leaf) if group.parent is not None)
 
 
 class ExchangeRule:
@@ -58,12 +64,7 @@ class ExchangeRule:
         self._preemptor = preemptor
         self._asks = [j for j, _ in ask]
         self._gain = max((amount / (self._capacity[j] or 1) for j, amount in ask), default=0.0)
-        self._short: set[ShareNode] = set()
-        node: ShareNode | None = preemptor.parent
-        while node is not None:
-            if _is_short_of(node, ask):
-                self._short.add(node)
-            node = node.parent
+        self._short = {group for group in _ancestors(preemptor) if _is_short_of(group, ask)}
 
     def excess(self, node: ShareNode) -> float:
         """The largest excess over the entitlement, as a fraction of the cluster, over the requested resources."""

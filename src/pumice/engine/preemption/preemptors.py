@@ -22,7 +22,7 @@ from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode,
 from pumice.engine.preemption.cooldown import PreemptionCooldown
 from pumice.engine.preemption.eviction_plan import lowers_shortfall, plan_evictions
 from pumice.engine.preemption.eviction_reason import EvictionReason, sibling_keys
-from pumice.engine.preemption.exchange import ExchangeRule, exchange_units, lacks_whole_unit
+from pumice.engine.preemption.exchange import ExchangeRule, exchange_units
 from pumice.engine.preemption.freeable_capacity import INFEASIBLE, FreeableCapacity
 from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks
 from pumice.engine.preemption.scarce_resources import scarce_everywhere
@@ -249,11 +249,7 @@ class Preemptors:
         if context.nodes.freeing or self._pool.next_eligible_at is not None:
             return  # evictions under way, or possible soon, come first
         starved = [leaf for leaf in starved if self._is_starved(context, leaf) and self.may_preempt(context, leaf)]
-        short = {
-            leaf: units
-            for leaf in sorted(starved, key=lambda leaf: leaf.rank)
-            if (units := [unit for unit in exchange_units(leaf) if lacks_whole_unit(leaf, unit.ask)])
-        }
+        short = {leaf: units for leaf in sorted(starved, key=lambda leaf: leaf.rank) if (units := exchange_units(leaf))}
         if not short:
             return
         self._pool = PreemptibleTasks(context, self._running(context), self.cooldown.min_runtime)
