@@ -38,10 +38,79 @@ def test_compiled_modules_use_no_weak_references() -> None:
 def test_interpreter_without_mypy_is_told_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    monkeypatch.setattr(compile_engine, "missing_toolchain", lambda: None)
     monkeypatch.setattr(compile_engine.importlib.util, "find_spec", lambda name: None if name == "mypyc" else object())
     assert compile_engine.main([str(tmp_path / "out")]) == compile_engine.NOT_AVAILABLE
     assert capsys.readouterr().err == "cannot compile the engine: the Python package mypy is not installed\n"
     assert not (tmp_path / "out").exists()
+
+
+def test_machine_without_compiler_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler -O2")
+    assert compile_engine.main([str(tmp_path / "out")]) == compile_engine.NOT_AVAILABLE
+    assert capsys.readouterr().err == "cannot compile the engine: the C compiler no-such-compiler is not installed\n"
+    assert not (tmp_path / "out").exists()
+
+
+def test_untested_interpreters_do_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_engine, "PYTHONS", ((3, 7), (3, 9)))
+    assert compile_engine.missing_toolchain() == "CPython 3.7 to 3.9"
+
+
+def test_folder_with_other_files_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(compile_engine, "missing_toolchain", lambda: None)
+    monkeypatch.setattr(compile_engine, "missing_package", lambda: None)
+    (tmp_path / "notes").write_text("mine")
+    assert compile_engine.main([str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"cannot compile the engine into {tmp_path}: it has other files\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
+
+
+def small_source(folder: Path) -> Path:
+    for name in ("pumice/engine/cycle.py", "pumice/model/specs.py", "kubebase/resource_vector.py"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text("limit = 1\n")
+    return folder
+
+
+def test_same_sources_are_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    compiled: list[Path] = []
+
+    def compile_nothing(folder: Path) -> None:
+        compiled.append(folder)
+        (folder / "pumice" / "engine" / "cycle.so").write_text(str(len(compiled)))
+
+    monkeypatch.setattr(compile_engine, "_compile", compile_nothing)
+    monkeypatch.setattr(compile_engine, "build_key", lambda folder: (folder / "pumice/engine/cycle.py").read_text()[-2])
+    source, cache, library = small_source(tmp_path / "src"), tmp_path / "cache", Path("pumice/engine/cycle.so")
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert compile_engine.compile_into(first, source, cache) == [library]
+    assert compile_engine.compile_into(second, source, cache) == [library]
+    assert compiled == [first] and (second / library).read_text() == "1"
+    (source / "pumice/engine/cycle.py").write_text("limit = 2\n")
+    (second / "pumice" / "engine" / "gone.py").write_text("a module that was deleted\n")
+    compile_engine.compile_into(second, source, cache)
+    assert compiled == [first, second] and (second / library).read_text() == "2"
+    assert not (second / "pumice" / "engine" / "gone.py").exists()
+    for number in range(3, 9):
+        (source / "pumice/engine/cycle.py").write_text(f"limit = {number}\n")
+        compile_engine.compile_into(second, source, cache)
+    assert len(list(cache.iterdir())) == compile_engine.KEPT
+
+
+@pytest.mark.skipif(compile_engine.missing_package() is not None, reason="cannot compile here")
+def test_key_of_a_build_follows_the_sources(tmp_path: Path) -> None:
+    source = small_source(tmp_path)
+    before = compile_engine.build_key(source)
+    assert compile_engine.build_key(source) == before
+    (source / "kubebase" / "label_selector.py").write_text("")
+    added = compile_engine.build_key(source)
+    (source / "pumice" / "model" / "specs.py").write_text("limit = 2\n")
+    assert len({before, added, compile_engine.build_key(source)}) == 3
 
 
 def test_folder_is_required(capsys: pytest.CaptureFixture[str]) -> None:
