@@ -5,10 +5,15 @@ from __future__ import annotations
 import ast
 import sys
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from pumice.cli.engine_form import engine_form
+from pumice.decision_log.records import EVENTS, KINDS, Line
+from pumice.engine.checkpoint.engine_checkpoint import EngineCheckpoint
+from pumice.model.specs import NodeSpec
 from tests.support.processes import run_process
 from tools import compile_engine
 
@@ -33,6 +38,43 @@ def test_compiled_modules_use_no_weak_references() -> None:
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         assert not {name for name in names if name.startswith("Weak")}, path
         assert "__weakref__" not in (SOURCE / path).read_text(), path
+
+
+def test_compiled_modules_override_no_attribute_by_a_property() -> None:
+    # Compiled callers would read the attribute. mypy objects to such an override.
+    assert [
+        path for path in compile_engine.compiled_modules(SOURCE) if "[override]" in (SOURCE / path).read_text()
+    ] == []
+
+
+def test_compiled_classes_have_no_abstract_base() -> None:
+    # They would share one cache of isinstance with all subclasses of ABC, so that it answers at random.
+    for path in compile_engine.compiled_modules(SOURCE):
+        tree = ast.parse((SOURCE / path).read_text())
+        bases = {ast.unparse(base) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases}
+        assert not bases & {"ABC", "abc.ABC"}, path
+
+
+def decoded_classes(info: Any, found: set[type]) -> set[type]:
+    """The classes of a type as msgspec sees it, and of everything inside it."""
+    kind = getattr(info, "cls", None)
+    if kind not in found:
+        found |= {kind} if kind is not None else set()
+        parts = [field.type for field in getattr(info, "fields", ())]
+        for name in ("item_type", "key_type", "value_type"):
+            parts += [getattr(info, name)] if hasattr(info, name) else []
+        for part in (*parts, *getattr(info, "types", ()), *getattr(info, "item_types", ())):
+            decoded_classes(part, found)
+    return found
+
+
+def test_classes_that_the_decision_log_decodes_are_not_compiled() -> None:
+    compiled = {path.removesuffix(".py").replace("/", ".") for path in compile_engine.compiled_modules(SOURCE)}
+    found: set[type] = set()
+    for kind in (Line, *KINDS.values(), *EVENTS.values()):
+        decoded_classes(msgspec.inspect.type_info(kind), found)
+    assert {EngineCheckpoint, NodeSpec} <= found
+    assert {kind for kind in found if kind.__module__ in compiled} == set()
 
 
 def test_interpreter_without_mypy_is_told_so(

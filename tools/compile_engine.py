@@ -35,11 +35,17 @@ MODULES = ("kubebase/resource_vector.py",)
 IMPORTED = ("kubebase",)
 """Packages that the compiled modules import: their types decide how calls are compiled."""
 INTERPRETED = (
+    "pumice/engine/checkpoint/",  # decoded from the decision log by annotations, which compiled classes lose
     "pumice/engine/config/",  # read once
+    "pumice/engine/events.py",  # decoded from the decision log
     "pumice/engine/explain/",  # answers users
     "pumice/engine/fairness/fluid_target/",  # NumPy
     "pumice/engine/fairness/limits/user_limits.py",  # mypyc 2.4 does not compile its nested lambda
     "pumice/engine/plugins/",  # subclassed by other packages
+    "pumice/engine/preemption/cooldown.py",  # decoded from the decision log
+    "pumice/model/hyper_nodes.py",  # decoded from the decision log
+    "pumice/model/specs.py",  # decoded from the decision log
+    "pumice/model/task_topology.py",  # decoded from the decision log
 )
 GROUP = "pumice_engine"
 PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
