@@ -1,18 +1,21 @@
 # The image of all components: docker build -t pumice:0.1.0 .
 #
-# Python and pinned wheels, checked by their hashes; no compiler, no shell needed to run, nobody is root.
+# Python, pinned wheels checked by their hashes, and the compiled engine; the compiler stays in the first stage. No shell
+# is needed to run, and no process is root.
 FROM python:3.13-slim AS build
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1 PUMICE_COMPILE=1
+RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev
 WORKDIR /src
-COPY requirements/runtime.txt requirements/build.txt requirements/
+COPY requirements/runtime.txt requirements/build.txt requirements/compile.txt requirements/
 RUN python -m venv /opt/pumice \
  && /opt/pumice/bin/pip install --no-compile --require-hashes -r requirements/runtime.txt \
  && python -m venv /opt/build \
- && /opt/build/bin/pip install --require-hashes -r requirements/build.txt
-COPY pyproject.toml README.md LICENSE ./
+ && /opt/build/bin/pip install --require-hashes -r requirements/build.txt -r requirements/compile.txt
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
+COPY tools/compile_engine.py tools/
 COPY src src
-# Compiled once, here, and believed from then on (unchecked-hash): layers keep times to the second only, by which Python
-# would take most files for changed and compile them anew at every start.
+# Bytecode is written once, here, and believed from then on (unchecked-hash): layers keep times to the second only, by
+# which Python would take most files for changed and compile them anew at every start.
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
  && /opt/pumice/bin/pip install --no-compile --no-deps /wheels/*.whl \
  && /opt/pumice/bin/pip check \

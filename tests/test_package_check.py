@@ -21,8 +21,8 @@ def sdist_of(folder: Path, *names: str) -> Path:
     return made
 
 
-def wheel_of(folder: Path, *names: str) -> Path:
-    made = folder / "pumice-1.whl"
+def wheel_of(folder: Path, *names: str, tag: str = "pumice-1-py3-none-any.whl") -> Path:
+    made = folder / tag
     with zipfile.ZipFile(made, "w") as archive:
         for name in names:
             archive.writestr(name, "x")
@@ -45,6 +45,30 @@ def test_wheel_holds_the_packages_and_the_license(tmp_path: Path) -> None:
         package_check.check_wheel(wheel_of(tmp_path, license_file), tracked)
     with pytest.raises(package_check.PackageError, match="holds no LICENSE"):
         package_check.check_wheel(wheel_of(tmp_path, "pumice/a.yaml"), tracked)
+
+
+def test_form_of_a_wheel_agrees_with_its_tag(tmp_path: Path) -> None:
+    files = ("pumice/a.py", "pumice/a.cpython-311-x86_64-linux-gnu.so", "pumice-1.dist-info/licenses/LICENSE")
+    platform = "pumice-1-cp311-cp311-linux_x86_64.whl"
+    package_check.check_wheel(wheel_of(tmp_path, *files, tag=platform), {"src/pumice/a.py"}, compiled=True)
+    for wheel, compiled in (
+        (wheel_of(tmp_path, *files, tag=platform), False),
+        (wheel_of(tmp_path, *files), True),
+        (wheel_of(tmp_path, files[0], files[2], tag=platform), True),
+        (wheel_of(tmp_path, files[0], files[2], tag=platform), False),
+    ):
+        with pytest.raises(package_check.PackageError, match=r"holds \d compiled libraries"):
+            package_check.check_wheel(wheel, {"src/pumice/a.py"}, compiled=compiled)
+
+
+def test_without_compiler_only_ci_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(package_check.compile_engine, "missing_toolchain", lambda: "the C compiler cc")
+    monkeypatch.delenv("CI", raising=False)
+    assert package_check.forms() == [False]
+    assert capsys.readouterr().out == "no wheel with the compiled engine: the C compiler cc is not installed\n"
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(package_check.PackageError, match="the C compiler cc is not installed"):
+        package_check.forms()
 
 
 def test_programs_are_those_of_the_project() -> None:

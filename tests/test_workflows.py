@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from pumice import __version__
+from tools import compile_engine
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -44,6 +45,16 @@ def test_every_supported_python_is_tested() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     stated = [one.rpartition(" ")[2] for one in project["classifiers"] if " :: Python :: 3." in one]
     assert {*stated} <= {*matrix} and project["requires-python"] == f">={matrix[0]}"
+
+
+def test_every_supported_python_gets_a_compiled_engine() -> None:
+    jobs = yaml.safe_load(FILES[0].read_text())["jobs"]
+    tested = jobs["test"]["strategy"]["matrix"]["python"]
+    assert jobs["test-compiled"]["strategy"]["matrix"]["python"] == tested
+    assert [".".join(map(str, version)) for version in compile_engine.PYTHONS] == tested
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    assert settings["build"] == [f"cp{version.replace('.', '')}-manylinux*" for version in tested]
+    assert settings["environment"] == {"PUMICE_COMPILE": "1"}
 
 
 def test_the_only_secret_is_the_token_of_the_workflow() -> None:

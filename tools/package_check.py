@@ -1,14 +1,17 @@
-"""Builds the sdist and the wheel, and tries the wheel in an empty environment, as a user would install it.
+"""Builds the sdist and the wheels, and tries each wheel in an empty environment, as a user would install it.
 
 python -m tools.package_check [FOLDER]
 
-The sdist must hold every tracked file, and the wheel, which is built from the sdist, every file of the packages. The
-wheel is installed with the pinned requirements into a new virtual environment, where ``pumice --version`` and
-``pumice demo`` must work outside of the checkout. FOLDER, if given, gets the two files.
+The sdist must hold every tracked file, and a wheel, which is built from the sdist, every file of the packages. There is
+a wheel of pure Python, which fits everywhere, and one with the compiled engine for this platform and Python; without a
+C compiler the tool says so and makes the first alone, unless ``CI=true``. A wheel is installed with the pinned
+requirements into a new virtual environment, where ``pumice --version`` and ``pumice demo`` must work outside of the
+checkout. FOLDER, if given, gets the files.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -16,7 +19,10 @@ import tarfile
 import tempfile
 import venv
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+
+from tools import compile_engine
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = ("pumice", "vcctl", "vqueues", "vjobs", "vsub", "vcancel", "vsuspend", "vresume")
@@ -34,13 +40,16 @@ def build_sdist(checkout: Path, folder: Path) -> Path:
     return next(folder.glob("*.tar.gz"))
 
 
-def build_wheel(sdist: Path, folder: Path, scratch: Path) -> Path:
-    """Build the wheel from an sdist, so that the sdist is known to be enough."""
+def build_wheel(sdist: Path, folder: Path, scratch: Path, *, compiled: bool) -> Path:
+    """Build a wheel from an sdist, so that the sdist is known to be enough."""
     with tarfile.open(sdist) as archive:
         archive.extractall(scratch, filter="data")
     source = scratch / sdist.name.removesuffix(".tar.gz")
-    _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], source)
-    return next(folder.glob("*.whl"))
+    choice = {"PUMICE_COMPILE": "1", "PUMICE_PURE": "0"} if compiled else {"PUMICE_PURE": "1"}
+    before = set(folder.glob("*.whl"))
+    _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], source, choice)
+    (wheel,) = set(folder.glob("*.whl")) - before
+    return wheel
 
 
 def check_sdist(sdist: Path, tracked: set[str]) -> None:
@@ -50,11 +59,14 @@ def check_sdist(sdist: Path, tracked: set[str]) -> None:
     _compare(sdist, held - GENERATED, tracked)
 
 
-def check_wheel(wheel: Path, tracked: set[str]) -> None:
-    """Raise PackageError unless the wheel holds the tracked files of the packages and its metadata."""
+def check_wheel(wheel: Path, tracked: set[str], *, compiled: bool = False) -> None:
+    """Raise PackageError unless the wheel holds the tracked files of the packages, its metadata, and the right form."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    held = {name for name in names if ".dist-info/" not in name}
+    libraries = {name for name in names if name.endswith(".so")}
+    if bool(libraries) != compiled or wheel.name.endswith("-py3-none-any.whl") == compiled:
+        raise PackageError(f"{wheel.name}: holds {len(libraries)} compiled libraries")
+    held = {name for name in names - libraries if ".dist-info/" not in name}
     _compare(wheel, held, {name.removeprefix("src/") for name in tracked if name.startswith("src/")})
     if not any(name.endswith("/licenses/LICENSE") for name in names):
         raise PackageError(f"{wheel.name}: holds no LICENSE")
@@ -88,11 +100,23 @@ def try_wheel(wheel: Path, requirements: Path, folder: Path) -> str:
     return _run([str(folder / "bin" / "pumice"), "--version"], folder).strip()
 
 
-def _run(command: list[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def _run(command: list[str], folder: Path, settings: Mapping[str, str] = {}) -> str:
+    environment = {**os.environ, **settings}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise PackageError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def forms() -> list[bool]:
+    """Whether to compile, for each wheel to build."""
+    lack = compile_engine.missing_toolchain() or compile_engine.missing_package()
+    if lack is None:
+        return [False, True]
+    if os.environ.get("CI") == "true":
+        raise PackageError(f"cannot compile the engine: {lack} is not installed")
+    sys.stdout.write(f"no wheel with the compiled engine: {lack} is not installed\n")
+    return [False]
 
 
 def main() -> None:
@@ -102,13 +126,18 @@ def main() -> None:
         tracked = tracked_files(ROOT)
         sdist = build_sdist(ROOT, folder / "dist")
         check_sdist(sdist, tracked)
-        wheel = build_wheel(sdist, folder / "dist", folder / "source")
-        check_wheel(wheel, tracked)
-        version = try_wheel(wheel, ROOT / "requirements" / "runtime.txt", folder / "environment")
-        sys.stdout.write(f"{sdist.name}, {wheel.name}: complete, {version} runs\n")
+        sys.stdout.write(f"{sdist.name}: complete\n")
+        for compiled in forms():
+            scratch_of_form = folder / ("compiled" if compiled else "pure")
+            wheel = build_wheel(sdist, folder / "dist", scratch_of_form / "source", compiled=compiled)
+            check_wheel(wheel, tracked, compiled=compiled)
+            version = try_wheel(wheel, ROOT / "requirements" / "runtime.txt", scratch_of_form / "environment")
+            if ("compiled engine" in version) != compiled:
+                raise PackageError(f"{wheel.name}: installs {version}")
+            sys.stdout.write(f"{wheel.name}: complete, {version} runs\n")
         for target in sys.argv[1:]:
             Path(target).mkdir(parents=True, exist_ok=True)
-            for file in (sdist, wheel):
+            for file in (folder / "dist").iterdir():
                 shutil.copy(file, target)
 
 

@@ -14,10 +14,6 @@ UNTAGGED = "65481e6"
 """Taken while there is no tag: the last commit that was tried on real nodes by hand."""
 
 
-PARTS = ("Dockerfile", "LICENSE", "README.md", "pyproject.toml", "src")
-"""What a wheel is built from, and what is installed with it."""
-
-
 @dataclass(frozen=True)
 class Source:
     """A release and where its files are."""
@@ -31,7 +27,7 @@ def unpack(folder: Path) -> Source | str:
     tag = _git("describe", "--tags", "--abbrev=0", "HEAD^")
     revision = tag.decode().strip() if tag else UNTAGGED
     archive = folder.with_suffix(".tar")
-    content = _git("archive", revision, *PARTS)
+    content = _git("archive", revision)
     if not content:
         return f"this checkout has no history with {revision}, the previous release"
     archive.write_bytes(content)

@@ -13,11 +13,14 @@ import json
 import random
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pumice.engine.cycle
 from benchmarks import measures
 from benchmarks.workload import Workload
 from benchmarks.workload_e import WorkloadE
+from pumice.engine.engine import Engine
+from pumice.engine.events import Event
 from pumice.model.specs import TaskStatus
 from tests.support.restless import EVERYTHING, Restless
 from tests.support.taking import Shell, taking_engine
@@ -37,11 +40,28 @@ def workload_digest(name: str) -> str:
     return _digest(decisions)
 
 
-def life_digest(seed: int, order: str) -> tuple[str, int]:
-    """All decisions on a cluster on which jobs come, end and restart for 40 cycles; and how many there were."""
+class CountedEvents:
+    """Stands for an engine, and counts the events that it is given."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.events = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    def apply(self, event: Event) -> None:
+        self.events += 1
+        self.engine.apply(event)
+
+
+def life_digest(seed: int, order: str) -> tuple[str, int, int]:
+    """All decisions on a cluster on which jobs come, end and restart for 40 cycles; how many there were, and events."""
     chance = random.Random(seed)
     taste = replace(EVERYTHING, deserved=order == "capacity", coupled=seed % 3 == 0)
-    shell = Shell(taking_engine(order, namespaces=seed % 4 == 0), grace=seed % 2, audited=False)
+    patience = {"drf.patience": seed % 7} if order == "steer" else {}  # seconds, which are cycles here
+    engine: Any = CountedEvents(taking_engine(order, namespaces=seed % 4 == 0, arguments=patience))
+    shell = Shell(engine, grace=seed % 2, audited=False)
     life = Restless(shell, seed, taste)
     decided = []
     for _ in range(CYCLES):
@@ -51,7 +71,7 @@ def life_digest(seed: int, order: str) -> tuple[str, int]:
             if chance.random() < 0.05:
                 shell.end(key, again=chance.random() < 0.5)
         decided += shell.cycle()
-    return _digest(decided), len(decided)
+    return _digest(decided), len(decided), engine.events
 
 
 def _digest(decisions: list[object]) -> str:
@@ -60,11 +80,12 @@ def _digest(decisions: list[object]) -> str:
 
 def main(lives: int) -> None:
     found: dict[str, object] = {name: workload_digest(name) for name in ("A", "C-gang", "E")}
-    total = 0
+    decisions = events = 0
     for seed in range(lives):
-        found[f"life {seed}"], number = life_digest(seed, ORDERS[seed % len(ORDERS)])
-        total += number
-    print(json.dumps({"module": pumice.engine.cycle.__file__, "decisions": total, "digests": found}))
+        found[f"life {seed}"], decided, applied = life_digest(seed, ORDERS[seed % len(ORDERS)])
+        decisions, events = decisions + decided, events + applied
+    module = pumice.engine.cycle.__file__
+    print(json.dumps({"module": module, "decisions": decisions, "events": events, "digests": found}))
 
 
 if __name__ == "__main__":

@@ -63,9 +63,7 @@ class Book:
         self._entered = 0  # so much of it is in the book
         self._opened = False
         self._exchanges = engine.context.reclaimers.exchanged
-        sync = engine.context.sync
-        self._carry_on = sync.victims_left
-        sync.victims_left = self._took  # type: ignore[method-assign]  # the book hears of every taking as it is made
+        engine.context.eviction_audit = self._took
 
     def open(self) -> None:
         """Before a cycle: who is where."""
@@ -103,12 +101,10 @@ class Book:
         if self.steer:
             assert self.engine.context.reclaimers.without_gain == 0, "by its own count a reclaim brought nothing"
 
-    def _took(self, departures: Iterable[Eviction]) -> None:
+    def _took(self, departures: list[Eviction]) -> None:
         """In the middle of a cycle: somebody has just taken; what was decided last is what came of it."""
-        departures = list(departures)
         if self._opened:
             self._write_down(departures)
-        self._carry_on(departures)
 
     def _write_down(self, departures: list[Eviction]) -> None:
         if self._said is None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -13,19 +11,14 @@ from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.fairness.share_tree.demand import Demand
 from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode, ShareTree
 from pumice.engine.state.job import Job
-from pumice.model.specs import Items
+from pumice.engine.state.task import Task
+from pumice.engine.state.task_shapes import TaskShape
+from pumice.model.specs import FREE, Items, TaskSpec, TaskStatus
 
 GPU = 3
 WIDTH = 4
 PLACES = (CPU, MEMORY, GPU)
 Parts = Sequence[tuple[Items, int]]
-
-
-@dataclass(frozen=True)
-class GroveShape:
-    """What rounding and the order look at of a task's shape."""
-
-    ask: Items
 
 
 class Grove:
@@ -37,6 +30,7 @@ class Grove:
         self.groups: list[ShareNode] = [self.tree.root]
         self.jobs: list[JobNode] = []
         self.running: list[tuple[JobNode, Items, int, bool]] = []
+        self._shapes: dict[Items, TaskShape] = {}
         self.count = 0
 
     def group(self, parent: ShareNode | None = None, weight: float = 1.0, kind: NodeKind = NodeKind.QUEUE) -> ShareNode:
@@ -95,8 +89,9 @@ class Grove:
         job.unfinished.clear()
         job.pending.clear()
         for k, items in enumerate(held + waiting):
-            shape: Any = GroveShape(items)
-            task: Any = SimpleNamespace(status=SimpleNamespace(held=k < len(held)), shape=shape, order=(k,), started=0)
+            shape = self._shapes.setdefault(items, TaskShape(len(self._shapes), items, FREE, None))
+            task = Task(TaskSpec("ns", str(k), (), created=k), shape, priority=0)
+            task.status = TaskStatus.RUNNING if k < len(held) else TaskStatus.PENDING
             job.tasks[str(k)] = task
             job.unfinished[shape] = job.unfinished.get(shape, 0) + 1
             if k >= len(held):

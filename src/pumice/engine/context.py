@@ -6,7 +6,8 @@ tested without one. The context has no logic of its own beyond the two queries a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from pumice.engine.candidates.candidates import Candidates
 from pumice.engine.candidates.unstartable_jobs import UnstartableJobs
@@ -26,6 +27,11 @@ from pumice.engine.recovery.eviction_backoff import EvictionBackoff
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.cluster_state import ClusterState
 from pumice.engine.state.task import Task
+
+if TYPE_CHECKING:
+    from pumice.engine.transaction import Eviction
+
+    EvictionAudit = Callable[[list[Eviction]], None]
 
 
 class SchedulingContext:
@@ -60,6 +66,7 @@ class SchedulingContext:
         self.last_start = 0  #: start time of the latest unit; no two units have the same
         self.tracing = False  #: whether decisions carry the path through the share tree that led to them
         self.first_cycle_done = False  #: before it, every pod is seen for the first time
+        self.eviction_audit: EvictionAudit | None = None  #: called with the victims of each unit that is committed
         self.shape_limit = forgetting.FIRST_SHAPE_LIMIT  #: above this number of shapes, unused ones are dropped
 
     def next_start_time(self) -> int:

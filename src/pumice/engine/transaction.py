@@ -220,4 +220,6 @@ class Transaction:
         if self._placed or self.evictions:
             context.changes.usage_changed()
             if self.evictions:
+                if context.eviction_audit is not None:
+                    context.eviction_audit(self.evictions)
                 context.sync.victims_left(self.evictions)

@@ -72,7 +72,8 @@ class NodeDomains:
         self._of_nodes[found.name] = nodes
         self._of_hyper_nodes[found.name] = _selection(member for member in found.members if not member.of_nodes)
         by_name_only = not nodes.patterns and not nodes.labels
-        for node in nodes.names & self._nodes.keys() if by_name_only else self._nodes:
+        near: Iterable[str] = {name for name in nodes.names if name in self._nodes} if by_name_only else self._nodes
+        for node in near:
             if by_name_only or nodes.includes(node, self._nodes[node]):
                 self._directly_in[node].add(found.name)
 

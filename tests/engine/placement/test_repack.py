@@ -68,7 +68,7 @@ def test_it_finds_what_there_is_and_nothing_else(seed: int) -> None:
     if not set(homes) <= set(indices):  # it is asked about the nodes that are claimed
         indices = list(range(len(sizes)))
     ways = [way for way in product(indices, repeat=len(tasks)) if works(engine, tasks, way)]
-    found = repack_tasks(engine, tasks, indices)
+    found = repack_tasks(engine.context, tasks, indices)
     if ways:
         assert found is not None, f"seed {seed}: missed {ways[0]}"
         assert works(engine, tasks, [found[task] for task in tasks]), f"seed {seed}: {found}"
@@ -80,33 +80,33 @@ def test_it_finds_what_there_is_and_nothing_else(seed: int) -> None:
 def test_repack_keeps_tasks_on_their_nodes_when_possible() -> None:
     # 4 + 4 cpu; tasks of 3, 2 and 1 where they are: fine as it is.
     engine, tasks = claimed([(4, 9), (4, 9)], [((3, 0), FREE), ((2, 0), FREE), ((1, 0), FREE)], [0, 1, 1])
-    assert repack_tasks(engine, tasks, [0, 1]) == {tasks[0]: 0, tasks[1]: 1, tasks[2]: 1}
+    assert repack_tasks(engine.context, tasks, [0, 1]) == {tasks[0]: 0, tasks[1]: 1, tasks[2]: 1}
 
 
 def test_the_small_make_way_for_the_large() -> None:
     # 4 + 2 cpu. The 1 and the 2 wait on n0 with the 3: 6 of 4. The 2 goes to n1.
     engine, tasks = claimed([(4, 9), (2, 9)], [((3, 0), FREE), ((1, 0), FREE), ((2, 0), FREE)], [0, 0, 0])
-    assert repack_tasks(engine, tasks, [0, 1]) == {tasks[0]: 0, tasks[1]: 0, tasks[2]: 1}
+    assert repack_tasks(engine.context, tasks, [0, 1]) == {tasks[0]: 0, tasks[1]: 0, tasks[2]: 1}
 
 
 def test_nodes_with_equal_room_may_differ_in_whom_they_allow() -> None:
     only_there = Constraints(node_selector=(("zone", "0"),))
     engine, tasks = claimed([(2, 9), (2, 9)], [((2, 0), FREE), ((1, 0), only_there)], [0, 0])
-    assert repack_tasks(engine, tasks, [0, 1]) == {tasks[0]: 1, tasks[1]: 0}
+    assert repack_tasks(engine.context, tasks, [0, 1]) == {tasks[0]: 1, tasks[1]: 0}
 
 
 def test_repack_leaves_room_of_other_tasks_untouched() -> None:
     engine, tasks = claimed([(4, 9), (4, 9)], [((3, 0), FREE), ((3, 0), FREE), ((2, 0), FREE)], [0, 1, 1])
     # Of the last alone: 1 cpu is left beside each of the others.
-    assert repack_tasks(engine, tasks[2:], [0, 1]) is None
-    assert repack_tasks(engine, tasks[:1], [0]) == {tasks[0]: 0}
+    assert repack_tasks(engine.context, tasks[2:], [0, 1]) is None
+    assert repack_tasks(engine.context, tasks[:1], [0]) == {tasks[0]: 0}
 
 
 def test_pods_that_keep_away_from_one_another_are_never_put_together() -> None:
     apart = Constraints(anti_affinity=(PodTerm(HOST, (Requirement("app", "In", ("x",)),)),))
     needs = [((1, 0), apart), ((1, 0), apart)]
     engine, tasks = claimed([(1, 9), (1, 9), (2, 9)], needs, [0, 1], labels={"app": "x"})
-    found = repack_tasks(engine, tasks, [0, 1, 2])
+    found = repack_tasks(engine.context, tasks, [0, 1, 2])
     assert found is None or found[tasks[0]] != found[tasks[1]]
 
 
@@ -114,4 +114,4 @@ def test_repack_gives_up_at_step_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     needs = [((3, 0), FREE), ((1, 0), FREE), ((2, 0), FREE)]
     engine, tasks = claimed([(4, 9), (2, 9)], needs, [0, 0, 0])
     monkeypatch.setattr(module, "STEPS", 2)
-    assert repack_tasks(engine, tasks, [0, 1]) is None
+    assert repack_tasks(engine.context, tasks, [0, 1]) is None

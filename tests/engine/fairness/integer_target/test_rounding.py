@@ -14,7 +14,7 @@ from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.integer_target.rounding import IntegerTargets, set_integer_targets
 from pumice.engine.fairness.integer_target.task_line import line_of
 from pumice.engine.fairness.share_tree.tree import EXACT, JobNode, ShareNode
-from pumice.model.specs import Items
+from pumice.model.specs import Items, TaskStatus
 from tests.oracles.slow_rounding import LineUnit, SlowJob, amounts_of, slow_round
 from tests.support.bounded_groves import above_limits, bounded_groves, claimed_below, limit, most, of_user, user_most
 from tests.support.groves import GPU, ITEMS, WIDTH, Grove, all_parts, below, groves, path_of
@@ -400,7 +400,7 @@ def test_tasks_that_wait_stay_in_the_order_of_the_demand_whichever_run() -> None
     grove = hand_made(2, 1, 0, 0)
     job = grove.job(grove.group(), [(((CPU, 1000),), 1), (((MEMORY, 1000),), 1), (((CPU, 1000),), 1)])
     last = job.path_tasks[2]
-    last.status.held = True
+    last.status = TaskStatus.RUNNING
     assert [(run.items[0][0], run.held) for run in line_of(job)] == [(CPU, True), (CPU, False), (MEMORY, False)]
 
 

@@ -11,6 +11,7 @@ from pumice.engine.config.scheduler_config import parse_config
 from pumice.engine.decisions import Bind, Enqueue
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed
+from pumice.engine.fairness.share_tree.tree import NodeKind
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.engine.plugins.builtin.overcommit import OvercommitPlugin
 from pumice.engine.plugins.plugin import PluginError
@@ -77,12 +78,12 @@ def test_held_and_promised_stay_within_the_overbooked_cluster(
 ) -> None:
     made = engine(arguments)
     made.prepare()
-    for node in (made.tree.root, made.tree.child(made.tree.root, 0, "q")):
+    for node in (made.tree.root, made.tree.child(made.tree.root, NodeKind.QUEUE, "q")):
         node.held[0], node.inqueue[0] = held, inqueue
     (plugin,) = [plugin for _, plugin in made.policy.plugins if plugin.name == "overcommit"]
     made.apply(Changed(replace(JOB, min_resources=(asked, 0, 1))))
     made.state.queues_changed = False
-    leaf = made.tree.add_job(made.state.jobs[JOB.key], made.tree.child(made.tree.root, 0, "q"))
+    leaf = made.tree.add_job(made.state.jobs[JOB.key], made.tree.child(made.tree.root, NodeKind.QUEUE, "q"))
     assert (plugin.enqueueable(leaf) is None) is allowed
 
 

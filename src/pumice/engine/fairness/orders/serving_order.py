@@ -9,7 +9,7 @@ flat DRF below.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
@@ -34,11 +34,9 @@ class PickStep:
     runner_up_key: float | None = None
 
 
-class ServingOrder(ABC):
-    """Decides which job is served next."""
+class ServingOrder:
+    """Decides which job is served next. Abstract for mypy; compiled classes share the caches of an ABC's isinstance."""
 
-    lending = False
-    """Whether all owed units are served, so that the rest is lent; only in orders with targets."""
     patience = -1
     """Delay after which an owed job that cannot be placed gets a reservation (microseconds); negative: never."""
     hold_limit = 0
@@ -59,6 +57,11 @@ class ServingOrder(ABC):
     def uncharge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Uncharge tasks that ended, or whose start is undone."""
         self.tree.uncharge(leaf, items, stamp, tasks, owed)
+
+    @property
+    def lending(self) -> bool:
+        """Whether all owed units are served, so that the rest is lent; only in orders with targets."""
+        return False
 
     @abstractmethod
     def set_candidate(self, leaf: JobNode, ask: Items | None, able: bool) -> None:

@@ -112,7 +112,7 @@ class TargetOrder(HeapOrder):
     # --- picking ---------------------------------------------------------------------------------------------
 
     @property
-    def lending(self) -> bool:  # type: ignore[override]  # read by the cycle only; never assigned
+    def lending(self) -> bool:
         """Whether no placeable job is owed anything."""
         return not self.tree.root.owed_asks
 
