@@ -1,0 +1,390 @@
+"""The objects of a cluster, reduced to what the page shows.
+
+A cluster has tens of thousands of pods, and the picture keeps all of them. So an object is reduced as soon as it is
+decoded, and equal texts and requests are kept once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import Registry, ResourceError, Vector
+from pumice.kube.decode import api_types
+from pumice.kube.decode.container_states import STARTING
+from pumice.kube.decode.convert import describe
+from pumice.kube.decode.pods import GROUP_NAME, TASK_SPEC, request_of
+from pumice.kube.decode.preemption_annotations import USER
+from pumice.kube.decode.struct_decode import microseconds
+from pumice.kube.resources import NODES, POD_GROUPS, PODS, QUEUES, Resource
+from pumice.model.specs import DEFAULT_QUEUE, Queue
+
+T = TypeVar("T")
+
+LARGEST_POOL = 20_000
+"""Values that are kept to be shared; when there are more, sharing begins anew."""
+
+
+class _Pool(Generic[T]):
+    """Gives the same object for equal values, so that equal texts and vectors take memory once."""
+
+    def __init__(self) -> None:
+        self._known: dict[T, T] = {}
+
+    def __call__(self, value: T) -> T:
+        if len(self._known) > LARGEST_POOL:
+            self._known.clear()
+        return self._known.setdefault(value, value)
+
+
+_shared: _Pool[str] = _Pool()
+
+
+# ---- as they are on the wire -------------------------------------------------------------------------------
+
+
+class _Owner(api_types.Wire, frozen=True):
+    kind: str = ""
+    name: str = ""
+
+
+class _OwnedMetadata(api_types.Metadata, frozen=True):
+    owner_references: tuple[_Owner, ...] = ()
+
+
+class _GroupStatus(api_types.PodGroupStatus, frozen=True):
+    conditions: tuple[api_types.PodCondition, ...] = ()
+
+
+class _Group(api_types.PodGroup, frozen=True):
+    metadata: _OwnedMetadata = _OwnedMetadata()
+    status: _GroupStatus = _GroupStatus()
+
+
+class _Waiting(api_types.Wire, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class _ContainerState(api_types.Wire, frozen=True):
+    waiting: _Waiting | None = None
+
+
+class _ContainerStatus(api_types.ContainerStatus, frozen=True):
+    state: _ContainerState = _ContainerState()
+
+
+class _PodStatus(api_types.PodStatus, frozen=True):
+    reason: str = ""
+    message: str = ""
+    container_statuses: tuple[_ContainerStatus, ...] = ()
+    init_container_statuses: tuple[_ContainerStatus, ...] = ()
+
+
+class _Pod(api_types.Pod, frozen=True):
+    status: _PodStatus = _PodStatus()
+
+
+class _QueueStatus(api_types.QueueStatus, frozen=True):
+    conditions: tuple[api_types.PodCondition, ...] = ()
+
+
+class _Queue(api_types.Queue, frozen=True):
+    status: _QueueStatus = _QueueStatus()
+
+
+# ---- as the picture keeps them -----------------------------------------------------------------------------
+
+
+class ConditionSeen(Struct, frozen=True, gc=False):
+    """A condition that holds, and since when (microseconds; 0: unknown)."""
+
+    type: str
+    reason: str
+    message: str
+    since: int
+
+
+class PodSeen(Struct, frozen=True, gc=False):
+    """A pod. Times are microseconds since 1970, 0 where unknown."""
+
+    namespace: str
+    name: str
+    group: str  # the key of its PodGroup; empty: none
+    state: str  # waiting, starting, running, ending, succeeded, failed, unknown
+    node: str
+    request: Vector
+    user: str
+    role: str
+    scheduler: str
+    created: int
+    started: int
+    priority: int
+    reason: str
+    message: str
+
+
+class GroupSeen(Struct, frozen=True, gc=False):
+    """A PodGroup: the job, under the name of its owner."""
+
+    namespace: str
+    group: str
+    name: str
+    kind: str
+    queue: str
+    user: str
+    phase: str
+    created: int
+    minimum: int
+    priority_class: str
+    waits: ConditionSeen | None
+
+
+class NodeSeen(Struct, frozen=True, gc=False):
+    """A node."""
+
+    name: str
+    offered: Vector
+    ready: bool
+    schedulable: bool
+    created: int
+    labels: dict[str, str]
+    taints: tuple[tuple[str, str, str], ...]
+
+
+class QueueSeen(Struct, frozen=True, gc=False):
+    """A Queue: its spec as the engine reads it, and what the scheduler wrote into its status."""
+
+    spec: Queue
+    state: str
+    used: Vector | None
+    entitled: Vector | None
+    namespaces: tuple[NamespaceSeen, ...]
+    inner_nodes: tuple[InnerNodeSeen, ...]
+    conditions: tuple[ConditionSeen, ...]
+    scheduler: dict[str, Any]
+    annotations: dict[str, str]
+
+
+class NamespaceSeen(Struct, frozen=True, gc=False):
+    """A namespace with jobs in a queue, as the status of the queue lists it."""
+
+    name: str
+    weight: float | None
+    used: Vector
+    entitled: Vector
+
+
+class InnerNodeSeen(Struct, frozen=True, gc=False):
+    """An inner node of the tree that only annotations of queues name, as the status of ``root`` lists it."""
+
+    path: str
+    used: Vector
+    entitled: Vector
+
+
+ENDED = frozenset({"succeeded", "failed"})
+HOLDING = frozenset({"starting", "running", "unknown"})
+"""The states in which a pod holds what it requests: it has a node and is not being deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedResource(Resource[T], Generic[T]):
+    """A resource whose objects are reduced when they are decoded."""
+
+    source: Resource[Any] | None = None
+    reduce: Callable[[Any], T] | None = None
+
+    def decode(self, content: bytes | msgspec.Raw) -> T:
+        """Decode and reduce one object; raises ``ObjectError``."""
+        assert self.source is not None
+        assert self.reduce is not None
+        return self.reduce(self.source.decode(content))
+
+
+def _reduced(
+    resource: Resource[Any], wire: type[Any], shape: type[T], reduce: Callable[[Any], T]
+) -> ReducedResource[T]:
+    source: Resource[Any] = Resource(
+        resource.api_version, resource.plural, resource.kind, wire, resource.namespaced, resource.optional
+    )
+    return ReducedResource(
+        source.api_version, source.plural, source.kind, shape, source.namespaced, source.optional, source, reduce
+    )
+
+
+class SeenObjects:
+    """The resources that the page follows; the registry gives resources their places in vectors."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self._requests: _Pool[Vector] = _Pool()
+        self.pods = _reduced(PODS, _Pod, PodSeen, self._pod)
+        self.groups = _reduced(POD_GROUPS, _Group, GroupSeen, _group)
+        self.nodes = _reduced(NODES, api_types.Node, NodeSeen, self._node)
+        self.queues = _reduced(QUEUES, _Queue, QueueSeen, self._queue)
+
+    def _pod(self, pod: _Pod) -> PodSeen:
+        about, spec, status = pod.metadata, pod.spec, pod.status
+        group = about.annotations.get(GROUP_NAME)
+        try:
+            request = request_of(pod, self.registry)
+        except (FieldError, ResourceError):
+            request = ()
+        state = _state(pod)
+        reason, message = _trouble(pod, state)
+        return PodSeen(
+            _shared(about.namespace),
+            about.name,
+            _shared(f"{about.namespace}/{group}") if group else "",
+            state,
+            _shared(spec.node_name),
+            self._requests(request),
+            _shared(about.annotations.get(USER, "")),
+            _shared(about.annotations.get(TASK_SPEC) or about.labels.get(TASK_SPEC) or ""),
+            _shared(spec.scheduler_name),
+            _time(about.creation_timestamp),
+            _time(status.start_time),
+            spec.priority or 0,
+            _shared(reason),
+            _shared(message),
+        )
+
+    def _node(self, node: api_types.Node) -> NodeSeen:
+        status = node.status
+        return NodeSeen(
+            node.metadata.name,
+            self._vector(status.allocatable or status.capacity) or (),
+            all(one.status == "True" for one in status.conditions if one.type == "Ready"),
+            not node.spec.unschedulable,
+            _time(node.metadata.creation_timestamp),
+            {_shared(name): _shared(value) for name, value in node.metadata.labels.items()},
+            tuple((taint.key, taint.value, taint.effect) for taint in node.spec.taints),
+        )
+
+    def _queue(self, queue: _Queue) -> QueueSeen:
+        spec, status = describe("Queue", queue, registry=self.registry), queue.status
+        assert isinstance(spec, Queue)
+        return self.queue_seen(spec, status, queue.metadata.annotations)
+
+    def queue_seen(self, spec: Queue, status: _QueueStatus, annotations: dict[str, str]) -> QueueSeen:
+        """A queue from its spec and its status."""
+        return QueueSeen(
+            spec,
+            status.state or "Open",
+            self._vector(status.allocated),
+            self._vector(status.entitled),
+            tuple(
+                NamespaceSeen(
+                    str(each.get("name")),
+                    _number(each.get("weight")),
+                    self._vector(each.get("allocated")) or (),
+                    self._vector(each.get("entitled")) or (),
+                )
+                for each in _mappings(status.namespaces)
+            ),
+            tuple(
+                InnerNodeSeen(
+                    str(each.get("path")),
+                    self._vector(each.get("allocated")) or (),
+                    self._vector(each.get("entitled")) or (),
+                )
+                for each in _mappings(status.inner_nodes)
+            ),
+            tuple(_condition(one) for one in status.conditions if one.status == "True"),
+            status.scheduler if isinstance(status.scheduler, dict) else {},
+            annotations,
+        )
+
+    def status_seen(self, spec: Queue, status: dict[str, Any]) -> QueueSeen:
+        """A queue from its spec and a status that the scheduler would write."""
+        return self.queue_seen(
+            spec,
+            _QueueStatus(
+                state=spec.state.value,
+                allocated=status.get("allocated"),
+                entitled=status.get("entitled"),
+                namespaces=status.get("namespaces"),
+                inner_nodes=status.get("innerNodes"),
+                scheduler=status.get("scheduler"),
+            ),
+            {},
+        )
+
+    def _vector(self, quantities: object) -> Vector | None:
+        """The amounts of a resource list; None if there is none, or an invalid one."""
+        if not isinstance(quantities, dict):
+            return None
+        try:
+            return self.registry.vector(quantities, where="")
+        except ResourceError:
+            return None
+
+
+def _group(group: _Group) -> GroupSeen:
+    about, spec = group.metadata, group.spec
+    owner = next(iter(about.owner_references), None)
+    waits = next((one for one in group.status.conditions if one.type == "Unschedulable"), None)
+    if waits is not None and waits.status != "True":
+        waits = None
+    return GroupSeen(
+        _shared(about.namespace),
+        about.name,
+        owner.name if owner is not None else about.name,
+        _shared(owner.kind) if owner is not None else "PodGroup",
+        _shared(spec.queue or DEFAULT_QUEUE),
+        _shared(about.annotations.get(USER, "")),
+        _shared(group.status.phase or "Pending"),
+        _time(about.creation_timestamp),
+        spec.min_member,
+        _shared(spec.priority_class_name),
+        _condition(waits) if waits is not None else None,
+    )
+
+
+def _state(pod: _Pod) -> str:
+    phase = pod.status.phase or "Pending"
+    if phase in ("Succeeded", "Failed"):
+        return phase.lower()
+    if pod.metadata.deletion_timestamp is not None:
+        return "ending"
+    if not pod.spec.node_name:
+        return "waiting"
+    return {"Running": "running", "Pending": "starting"}.get(phase, "unknown")
+
+
+def _trouble(pod: _Pod, state: str) -> tuple[str, str]:
+    """Why a pod waits, failed or cannot start: reason and message."""
+    status = pod.status
+    if state in ("starting", "running"):
+        for each in (*status.init_container_statuses, *status.container_statuses):
+            waiting = each.state.waiting
+            if waiting is not None and waiting.reason not in STARTING:
+                return waiting.reason, waiting.message
+    if state == "waiting":
+        for one in status.conditions:
+            if one.type == "PodScheduled" and one.status == "False":
+                return one.reason, one.message
+    return status.reason, status.message
+
+
+def _condition(one: api_types.PodCondition) -> ConditionSeen:
+    return ConditionSeen(one.type, one.reason, one.message, _time(one.last_transition_time))
+
+
+def _time(time: datetime | None) -> int:
+    return microseconds(time) if time is not None else 0
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _mappings(listed: object) -> list[dict[str, Any]]:
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []

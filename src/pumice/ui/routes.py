@@ -1,0 +1,181 @@
+"""The answer of each route below ``/api/``."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from pumice import __version__
+from pumice.kube.client.api import Api
+from pumice.ui.board import now_text
+from pumice.ui.decisions import parse_decision_query
+from pumice.ui.encoded import EncodedDocument
+from pumice.ui.http_errors import ForbiddenError, NotFoundError, RequestError, UnavailableError
+from pumice.ui.job_documents import InvalidQueryError, job_document, jobs_document, parse_query
+from pumice.ui.job_events import JobEvents
+from pumice.ui.node_documents import node_document
+from pumice.ui.queue_documents import queue_document
+from pumice.ui.queue_tree import QueueFigures
+from pumice.ui.values import Document, known_resources, resource_units
+from pumice.ui.viewer import Viewer
+from pumice.ui.watcher import BoardWatcher
+
+
+class UiRoutes:
+    """Makes documents from the board, for the viewer who asks."""
+
+    def __init__(self, api: Api, watcher: BoardWatcher, cluster: str) -> None:
+        self.watcher = watcher
+        self._board = watcher.board
+        self._picture = watcher.board.picture
+        self._cluster = cluster
+        self._events = JobEvents(api)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the cluster has been read."""
+        return self.watcher.complete.is_set()
+
+    async def about(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
+        """The server, the cluster, the units, and the rights of the viewer."""
+        board, scope, picture = self._board, viewer.scope, self._picture
+        root = picture.queues.get("root")
+        vectors = [node.offered for node in picture.nodes.values()]
+        vectors += [figures.used for figures in board.forest.figures.values()]
+        return EncodedDocument(
+            {
+                "epoch": board.epoch,
+                "version": board.version,
+                "pumice": __version__,
+                "cluster": self._cluster,
+                "now": now_text(),
+                "resources": resource_units(picture.names, known_resources(picture.seen.registry, vectors)),
+                "viewer": {
+                    "name": viewer.name,
+                    "authentication": viewer.authentication,
+                    "canListQueues": scope.queues,
+                    "canListNodes": scope.nodes,
+                    "namespaces": scope.listed(),
+                },
+                "features": self._features(),
+                "policy": {"source": root.scheduler.get("source") if root is not None else None, "rule": None},
+                "connection": self.watcher.connection(),
+            }
+        )
+
+    def _features(self) -> Document:
+        log = self._board.decisions.source == "log"
+        return {"history": False, "then": False, "why": False, "decisionKeys": log}
+
+    # ---- queues -------------------------------------------------------------------------------------------
+
+    async def tree(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
+        """All queues."""
+        _require(viewer.scope.queues, "list queues")
+        return self._board.document("tree", self._board.tree_document, self._board.versions["tree"])
+
+    async def queue(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
+        """One queue with its jobs."""
+        _require(viewer.scope.queues, "list queues")
+        figures = self._queue(request)
+        return self._board.document(
+            ("queue", figures.id, viewer.scope),
+            lambda: queue_document(figures, self._board.forest, self._picture, viewer.scope.reads),
+        )
+
+    async def queue_history(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
+        """Usage and entitlement of a queue over time."""
+        raise UnavailableError("this server has no history: start it with --history")
+
+    def _queue(self, request: web.Request) -> QueueFigures:
+        name = unquote(request.match_info["name"])
+        figures = self._board.forest.find(name)
+        if figures is None:
+            raise NotFoundError(f'Queue "{name}" not found')
+        return figures
+
+    # ---- jobs ---------------------------------------------------------------------------------------------
+
+    async def jobs(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
+        """The jobs that the query selects."""
+        try:
+            query = parse_query(request.query, request.query.getall("phase", []))
+        except InvalidQueryError as error:
+            raise RequestError(str(error)) from None
+        return self._board.document(
+            ("jobs", query, viewer.scope),
+            lambda: jobs_document(query, self._picture, self._board.forest, viewer.scope.reads),
+            self._board.versions["jobs"],
+        )
+
+    async def job(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
+        """One job with its tasks and Events."""
+        key = self._job(request, viewer)
+        events = await self._events.of(key, self._picture)
+
+        def make() -> Document:
+            group = self._picture.groups[key]
+            figures = self._board.forest.find(group.queue)
+            path = [*self._board.forest.ancestors(figures), figures] if figures is not None else []
+            rows = [self._board.tree_rows[each.id] for each in path] if viewer.scope.queues else []
+            return {**job_document(key, self._picture, self._board.forest, rows), "events": events.rows}
+
+        if key not in self._picture.groups:  # deleted while its Events were read
+            raise NotFoundError(f'Job "{request.match_info["name"]}" not found')
+        return self._board.document(("job", key, viewer.scope.queues, events.number), make)
+
+    async def why(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
+        """Why a job waits."""
+        self._job(request, viewer)
+        raise UnavailableError("this server cannot explain jobs")
+
+    def _job(self, request: web.Request, viewer: Viewer) -> str:
+        namespace, name = unquote(request.match_info["namespace"]), unquote(request.match_info["name"])
+        key = self._picture.find_job(namespace, name)
+        if key is None or not viewer.scope.reads(namespace):
+            raise NotFoundError(f'Job "{name}" not found in namespace {namespace}')
+        return key
+
+    # ---- nodes --------------------------------------------------------------------------------------------
+
+    async def nodes(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
+        """All nodes."""
+        _require(viewer.scope.nodes, "list nodes")
+        return self._board.document("nodes", self._board.nodes_document, self._board.versions["nodes"])
+
+    async def node(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
+        """One node with its pods."""
+        _require(viewer.scope.nodes, "list nodes")
+        name = unquote(request.match_info["name"])
+        if name not in self._picture.nodes:
+            raise NotFoundError(f'Node "{name}" not found')
+        return self._board.document(
+            ("node", name, viewer.scope),
+            lambda: node_document(name, self._picture, self._picture.schedulers, viewer.scope.reads),
+        )
+
+    # ---- decisions ----------------------------------------------------------------------------------------
+
+    async def decisions(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
+        """The latest binds and evictions."""
+        try:
+            query = parse_decision_query(request.query)
+        except InvalidQueryError as error:
+            raise RequestError(str(error)) from None
+        board = self._board
+        return board.document(
+            ("decisions", query, viewer.scope),
+            lambda: board.decisions.document(query, viewer.scope),
+            board.versions["decisions"],
+        )
+
+    async def then(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
+        """The tree as it was."""
+        raise UnavailableError("this server has no decision log: start it with --decision-log")
+
+
+def _require(allowed: Any, verb: str) -> None:
+    if not allowed:
+        raise ForbiddenError(f"you may not {verb}")
