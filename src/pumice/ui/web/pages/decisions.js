@@ -1,0 +1,160 @@
+/**
+ * Decisions: the scheduler's binds and evictions as they happen; an eviction with both sides before and after.
+ * @module
+ */
+
+import { html, useMemo, useRef, useState } from "../lib/html.js";
+import { live, useDecisions } from "../lib/live.js";
+import { address, Link, setQuery } from "../lib/router.js";
+import { counted, number, percent } from "../lib/units.js";
+import { Choice, Loading, Search, Time } from "../parts/controls.js";
+import { keyAddress } from "../parts/job_table.js";
+import { Word } from "../parts/word.js";
+
+/** @typedef {import("../lib/contract.js").Decision} Decision */
+
+const SHOWN = 200;
+
+/** @param {{query: URLSearchParams}} props */
+export function DecisionsPage({ query }) {
+  const current = useDecisions();
+  const [paused, setPaused] = useState(false);
+  const frozen = useRef(current);
+  if (!paused) frozen.current = current;
+  const document = frozen.current;
+  const kind = query.get("kind") ?? "";
+  const text = (query.get("text") ?? "").toLowerCase();
+  const shown = useMemo(
+    () => (document?.decisions ?? []).filter((decision) => (!kind || decision.kind === kind) && holds(decision, text)),
+    [document, kind, text],
+  );
+  if (!document) return html`<${Loading} what="the decisions" />`;
+  const evictions = document.decisions.filter((decision) => decision.kind === "evict").length;
+  return html`<section class="page" aria-label="Decisions">
+    <h1 class="sr-only">Decisions</h1>
+    <div class="toolbar" role="search">
+      <${Search} label="Find a job, queue, user or node" value=${query.get("text") ?? ""} set=${(/** @type {string} */ value) => setQuery({ text: value })} />
+      <${Choice}
+        label="Kind"
+        value=${kind}
+        options=${[["", "All"], ["bind", "Placed"], ["evict", `Evictions (${number(evictions)})`]]}
+        set=${(/** @type {string} */ value) => setQuery({ kind: value })}
+      />
+      <button type="button" aria-pressed=${String(paused)} onClick=${() => setPaused(!paused)}>${paused ? "Continue" : "Pause"}</button>
+      <span class="quiet count">last ${counted(document.decisions.length, "decision")}</span>
+    </div>
+    ${
+      document.source === "events" &&
+      html`<p class="quiet">From Events of the cluster: without the decision log, nothing says how both sides of an eviction stood.</p>`
+    }
+    ${
+      shown.length
+        ? html`<ol class="stream card" aria-label="Decisions, newest first">
+            ${shown.slice(0, SHOWN).map((decision) => html`<${DecisionRow} key=${decision.id} decision=${decision} />`)}
+          </ol>`
+        : html`<p class="empty">${document.decisions.length ? "No decision matches." : "No decisions yet."}</p>`
+    }
+  </section>`;
+}
+
+/**
+ * @param {Decision} decision
+ * @param {string} text
+ * @returns {boolean}
+ */
+function holds(decision, text) {
+  if (!text) return true;
+  const fields = [
+    decision.task,
+    decision.job,
+    decision.queue,
+    decision.user,
+    decision.node,
+    decision.preemptor,
+    decision.preemptorQueue,
+  ];
+  return fields.some((field) => field?.toLowerCase().includes(text));
+}
+
+/** @param {{decision: Decision}} props */
+function DecisionRow({ decision }) {
+  const evicts = decision.kind === "evict";
+  return html`<li class=${evicts ? "decision evict" : "decision"}>
+    <span class="when"><${Time} at=${decision.time} /></span>
+    <span class="kind">${evicts ? html`<span class="badge warn"><${Word} is="evict">evicted<//></span>` : html`<span class="badge"><${Word} is="bind">placed<//></span>`}</span>
+    <div class="what">
+      <p>
+        <b>${decision.task}</b>
+        ${decision.node && html` ${evicts ? "from" : "on"} <${Link} to=${address(["nodes", decision.node])}>${decision.node}<//>`}
+        ${
+          evicts &&
+          (decision.preemptor
+            ? html` for <${Link} to=${keyAddress(decision.preemptor)}>${decision.preemptor}<//>
+                ${decision.preemptorQueue && html` <small>of ${decision.preemptorQueue}</small>`}`
+            : html` <small>${reasonOf(decision.action)}</small>`)
+        }
+      </p>
+      <p class="quiet">
+        ${decision.job && html`<${Link} to=${keyAddress(decision.job)} class="plain">${decision.job}<//>`}
+        ${decision.queue && html` in <${Link} to=${address(["queues", decision.queue])} class="plain">${decision.queue}<//>`}
+        ${decision.user && html` by ${decision.user}`}
+        ${evicts && decision.action && html`, ${decision.action === "reclaim" ? html`<${Word} is="reclaim">reclaim<//>` : decision.action}`}
+        ${live.about?.features.then && html` · <${Link} to=${address(["then"], { time: decision.time })}>the tree then<//>`}
+      </p>
+      ${decision.sides && html`<${Sides} sides=${decision.sides} />`}
+    </div>
+  </li>`;
+}
+
+/**
+ * @param {string | undefined} action
+ * @returns {string}
+ */
+function reasonOf(action) {
+  if (action === "repair-gangs") return "because its gang cannot be completed";
+  if (action === "relieve-nodes") return "because its node is overcommitted";
+  return action ?? "";
+}
+
+/** @param {{sides: NonNullable<Decision["sides"]>}} props both sides at their common ancestor, before and after */
+function Sides({ sides }) {
+  const [takerBefore, victimBefore] = sides.before;
+  const [takerAfter, victimAfter] = sides.after;
+  const most = Math.max(...sides.before.map(Math.abs), ...sides.after.map(Math.abs), 0.01);
+  const name = (/** @type {string} */ path) => path.split("/").at(-1) ?? path;
+  return html`<div class="sides">
+    <p class="quiet">
+      <${Word} is="ancestor" /> <${Link} to=${address(["queues", sides.ancestor])} class="plain">${sides.ancestor}<//>, by
+      ${sides.measure === "want" ? html` <${Word} is="want" />` : ` ${sides.measure}`}
+    </p>
+    <table>
+      <thead>
+        <tr><th scope="col">Side</th><th scope="col" class="num">before</th><th scope="col" class="num">after</th><th scope="col"><span class="sr-only">picture</span></th></tr>
+      </thead>
+      <tbody>
+        <tr><th scope="row">${name(sides.preemptor)} <small>takes</small></th><td class="num">${key(sides.measure, takerBefore)}</td><td class="num">${key(sides.measure, takerAfter)}</td><td><${Shift} before=${takerBefore} after=${takerAfter} most=${most} /></td></tr>
+        <tr><th scope="row">${name(sides.victim)} <small>gives</small></th><td class="num">${key(sides.measure, victimBefore)}</td><td class="num">${key(sides.measure, victimAfter)}</td><td><${Shift} before=${victimBefore} after=${victimAfter} most=${most} /></td></tr>
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/**
+ * @param {string} measure
+ * @param {number} value
+ * @returns {string}
+ */
+function key(measure, value) {
+  return measure === "priority" ? number(value) : percent(value);
+}
+
+/** @param {{before: number, after: number, most: number}} props a move from one value to another, around zero */
+function Shift({ before, after, most }) {
+  const x = (/** @type {number} */ value) => 60 + (value / most) * 54;
+  return html`<svg class="shift" width="120" height="14" aria-hidden="true">
+    <line class="shift-zero" x1="60" x2="60" y1="1" y2="13" />
+    <line class="shift-move" x1=${x(before)} x2=${x(after)} y1="7" y2="7" />
+    <circle class="shift-before" cx=${x(before)} cy="7" r="3.5" />
+    <circle class="shift-after" cx=${x(after)} cy="7" r="4" />
+  </svg>`;
+}

@@ -1,0 +1,148 @@
+/**
+ * Nodes: a map with one square for each node, filled as far as the node is used.
+ * @module
+ */
+
+import { html, useMemo } from "../lib/html.js";
+import { useNodes } from "../lib/live.js";
+import { address, go, setQuery } from "../lib/router.js";
+import { amount, counted, percent, resources } from "../lib/units.js";
+import { Loading, Search, Select } from "../parts/controls.js";
+
+/** @typedef {import("../lib/contract.js").NodeRow} NodeRow */
+
+/** @type {[string, string][]} */
+const ORDERS = [
+  ["", "Name"],
+  ["most", "Fullest first"],
+  ["least", "Emptiest first"],
+];
+
+/**
+ * @param {NodeRow} node
+ * @param {string} measure
+ * @returns {number | null} null: the node offers none of it
+ */
+function use(node, measure) {
+  if (!measure) return node.share;
+  const offered = node.offered[measure] ?? 0;
+  return offered > 0 ? (node.used[measure] ?? 0) / offered : null;
+}
+
+/** @param {{query: URLSearchParams}} props */
+export function NodesPage({ query }) {
+  const nodes = useNodes();
+  const measure = query.get("by") ?? "";
+  const order = query.get("order") ?? "";
+  const text = (query.get("text") ?? "").toLowerCase();
+  const shown = useMemo(() => {
+    const rows = (nodes?.nodes ?? []).filter((node) => node.name.toLowerCase().includes(text));
+    const sign = order === "most" ? -1 : 1;
+    return order ? rows.sort((a, b) => sign * ((use(a, measure) ?? -1) - (use(b, measure) ?? -1))) : rows;
+  }, [nodes, measure, order, text]);
+  if (!nodes) return html`<${Loading} what="the nodes" />`;
+  const out = shown.filter((node) => node.state !== "Ready" || !node.schedulable).length;
+  return html`<section class="page" aria-label="Nodes">
+    <h1 class="sr-only">Nodes</h1>
+    <div class="toolbar" role="search">
+      <${Search} label="Find a node" value=${query.get("text") ?? ""} set=${(/** @type {string} */ value) => setQuery({ text: value })} />
+      <${Select}
+        label="Filled by"
+        value=${measure}
+        options=${[["", "Fullest resource"], ...resources().map((resource) => [resource.name, resource.label])]}
+        set=${(/** @type {string} */ value) => setQuery({ by: value })}
+      />
+      <${Select} label="Sort by" value=${order} options=${ORDERS} set=${(/** @type {string} */ value) => setQuery({ order: value })} />
+      <span class="quiet count">${counted(shown.length, "node")}${out > 0 && `, ${out} not in use`}</span>
+    </div>
+    <${MapLegend} />
+    ${
+      shown.length
+        ? html`<${NodeMap} nodes=${shown} measure=${measure} />`
+        : html`<p class="empty">No node matches.</p>`
+    }
+  </section>`;
+}
+
+function MapLegend() {
+  return html`<ul class="legend" aria-label="Legend">
+    ${[0, 0.25, 0.5, 0.75, 1].map(
+      (share) =>
+        html`<li><span class="square sample" style=${{ "--use": percent(share) }}></span>${percent(share)}</li>`,
+    )}
+    <li><span class="square sample cordoned"></span>cordoned</li>
+    <li><span class="square sample lost"></span>not ready</li>
+  </ul>`;
+}
+
+/**
+ * Arrow keys move between squares, so that the map is one stop of the Tab key.
+ * @param {{nodes: NodeRow[], measure: string}} props
+ */
+function NodeMap({ nodes, measure }) {
+  const onKeyDown = (/** @type {any} */ event) => {
+    const squares = [...event.currentTarget.children].map((item) => item.firstElementChild);
+    const at = squares.indexOf(event.target);
+    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns(squares), ArrowUp: -columns(squares) }[
+      /** @type {string} */ (event.key)
+    ];
+    if (at < 0 || step === undefined) return;
+    event.preventDefault();
+    const next = squares[Math.max(0, Math.min(squares.length - 1, at + step))];
+    event.target.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+  };
+  const onClick = (/** @type {any} */ event) => {
+    const link = event.target.closest("a");
+    if (!link || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    go(link.getAttribute("href"));
+  };
+  return html`<ul class=${nodes.length <= 64 ? "map large" : "map"} aria-label="Nodes by use" onKeyDown=${onKeyDown} onClick=${onClick}>
+    ${nodes.map((node, index) => html`<${Square} key=${node.name} node=${node} measure=${measure} first=${index === 0} />`)}
+  </ul>`;
+}
+
+/**
+ * @param {HTMLElement[]} squares
+ * @returns {number} how many stand in the first row
+ */
+function columns(squares) {
+  const top = squares[0]?.offsetTop;
+  const end = squares.findIndex((square) => square.offsetTop !== top);
+  return end < 0 ? squares.length : end;
+}
+
+/** @param {{node: NodeRow, measure: string, first: boolean}} props */
+function Square({ node, measure, first }) {
+  const share = use(node, measure);
+  const state = node.state !== "Ready" ? "lost" : node.schedulable ? "" : "cordoned";
+  const label = describe(node, share, measure);
+  return html`<li>
+    <a
+      class=${`square ${state} ${share !== null && share > 0.55 ? "dark" : ""}`}
+      href=${address(["nodes", node.name])}
+      tabindex=${first ? 0 : -1}
+      style=${{ "--use": `${Math.round(Math.min(1, share ?? 0) * 100)}%` }}
+      title=${label}
+      aria-label=${label}
+    ><span class="square-name">${node.name}</span><span class="square-use">${share === null ? "–" : percent(share)}</span></a>
+  </li>`;
+}
+
+/**
+ * @param {NodeRow} node
+ * @param {number | null} share
+ * @param {string} measure
+ * @returns {string}
+ */
+function describe(node, share, measure) {
+  const parts = [`${node.name}: ${share === null ? "none of it" : `${percent(share)} used`}`];
+  for (const resource of measure ? [measure] : Object.keys(node.offered).filter((name) => name !== "pods"))
+    parts.push(`${amount(resource, node.used[resource] ?? 0)} of ${amount(resource, node.offered[resource] ?? 0)}`);
+  parts.push(counted(node.tasks, "task"));
+  if (node.state !== "Ready") parts.push("not ready");
+  if (!node.schedulable) parts.push("cordoned");
+  return parts.join(", ");
+}
