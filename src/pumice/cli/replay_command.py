@@ -106,8 +106,8 @@ def replay(
 
 def _log_files(logs: tuple[Path, ...], until: int | None, at: int | None) -> Iterator[Path]:
     """The log files; of a directory, those that start at or before the last requested cycle, or the one at a time."""
+    from pumice.decision_log.log_files import log_files
     from pumice.decision_log.replay import first_cycle, first_time
-    from pumice.decision_log.writer import log_files
 
     for path in logs:
         if not path.is_dir():

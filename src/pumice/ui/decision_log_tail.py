@@ -15,7 +15,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from pumice.decision_log.writer import log_files
+from pumice.decision_log.log_files import log_files
 from pumice.ui.decisions import DecisionFeed, DecisionSeen, SidesSeen
 
 log = logging.getLogger(__name__)

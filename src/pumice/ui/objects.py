@@ -27,6 +27,9 @@ from pumice.model.specs import DEFAULT_QUEUE, Queue
 
 T = TypeVar("T")
 
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+OWN_STATE = "OwnState"
+"""The condition in which the controllers keep the state that a queue had before its parent was closed."""
 LARGEST_POOL = 20_000
 """Values that are kept to be shared; when there are more, sharing begins anew."""
 
@@ -297,9 +300,9 @@ class SeenObjects:
                 )
                 for each in _mappings(status.inner_nodes)
             ),
-            tuple(_condition(one) for one in status.conditions if one.status == "True"),
+            tuple(_condition(one) for one in status.conditions if one.status == "True" and one.type != OWN_STATE),
             status.scheduler if isinstance(status.scheduler, dict) else {},
-            annotations,
+            {name: text for name, text in annotations.items() if name != LAST_APPLIED},
         )
 
     def status_seen(self, spec: Queue, status: dict[str, Any]) -> QueueSeen:

@@ -23,6 +23,7 @@ from pumice.ui.routes import UiRoutes
 from pumice.ui.server import UiServer
 from pumice.ui.static_files import StaticFiles
 from pumice.ui.watcher import BoardWatcher
+from pumice.ui.why import WaitReports
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class UiSettings:
     authenticator: Callable[[Api], Authenticator]
     tls: ssl.SSLContext | None = None
     decision_log: Path | None = None
+    cluster_options: tuple[str, ...] = ()
+    """The options of the command line that select the cluster, for commands that answer for the page."""
 
 
 class UiProcess:
@@ -48,7 +51,7 @@ class UiProcess:
             DecisionLogTail(settings.decision_log, self.decisions) if settings.decision_log is not None else None
         )
         self.server = UiServer(
-            UiRoutes(api, self.watcher, settings.cluster),
+            UiRoutes(api, self.watcher, settings.cluster, WaitReports(settings.cluster_options)),
             settings.authenticator(api),
             settings.guard,
             StaticFiles(),

@@ -74,7 +74,9 @@ class QueueForest:
 
     def lent(self, figures: QueueFigures, j: int) -> int:
         """How much of a queue's own part other queues use."""
-        return int(figures.unused(j) * self.lending[j]) if j < len(self.lending) else 0
+        if figures.path == (ROOT,) or j >= len(self.lending):  # root is the whole cluster: there are no others
+            return 0
+        return int(figures.unused(j) * self.lending[j])
 
     def ancestors(self, figures: QueueFigures) -> list[QueueFigures]:
         """The queues above, root first."""

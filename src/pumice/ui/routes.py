@@ -21,17 +21,19 @@ from pumice.ui.queue_tree import QueueFigures
 from pumice.ui.values import Document, known_resources, resource_units
 from pumice.ui.viewer import Viewer
 from pumice.ui.watcher import BoardWatcher
+from pumice.ui.why import WaitReports, why_document
 
 
 class UiRoutes:
     """Makes documents from the board, for the viewer who asks."""
 
-    def __init__(self, api: Api, watcher: BoardWatcher, cluster: str) -> None:
+    def __init__(self, api: Api, watcher: BoardWatcher, cluster: str, reports: WaitReports) -> None:
         self.watcher = watcher
         self._board = watcher.board
         self._picture = watcher.board.picture
         self._cluster = cluster
         self._events = JobEvents(api)
+        self._reports = reports
 
     @property
     def ready(self) -> bool:
@@ -67,7 +69,7 @@ class UiRoutes:
 
     def _features(self) -> Document:
         log = self._board.decisions.source == "log"
-        return {"history": False, "then": False, "why": False, "decisionKeys": log}
+        return {"history": False, "then": False, "why": True, "decisionKeys": log}
 
     # ---- queues -------------------------------------------------------------------------------------------
 
@@ -128,8 +130,11 @@ class UiRoutes:
 
     async def why(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
         """Why a job waits."""
-        self._job(request, viewer)
-        raise UnavailableError("this server cannot explain jobs")
+        key = self._job(request, viewer)
+        report = await self._reports.of(key, self._picture.seen.registry)
+        board = self._board
+        document = why_document(report, key, self._picture, board.forest, viewer.scope.reads)
+        return EncodedDocument({"epoch": board.epoch, "version": board.version, **document})
 
     def _job(self, request: web.Request, viewer: Viewer) -> str:
         namespace, name = unquote(request.match_info["namespace"]), unquote(request.match_info["name"])

@@ -89,6 +89,7 @@ def ui(
         authenticator,
         _tls_context(tls_cert, tls_key) if tls_cert and tls_key else None,
         decision_log,
+        (*(("--kubeconfig", str(kubeconfig)) if kubeconfig else ()), *(("--context", context) if context else ())),
     )
     scheme, shown = "https" if tls_cert else "http", at.getsockname()
     echo(f"page at {scheme}://{f'[{shown[0]}]' if ':' in shown[0] else shown[0]}:{shown[1]}", err=True)
