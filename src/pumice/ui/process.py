@@ -17,6 +17,7 @@ from pumice.ui.access import Authenticator
 from pumice.ui.board import Board
 from pumice.ui.decision_log_tail import DecisionLogTail
 from pumice.ui.decisions import DecisionFeed
+from pumice.ui.history import QueueHistories, history_source
 from pumice.ui.picture import ClusterPicture
 from pumice.ui.request_guard import RequestGuard
 from pumice.ui.routes import UiRoutes
@@ -36,6 +37,8 @@ class UiSettings:
     authenticator: Callable[[Api], Authenticator]
     tls: ssl.SSLContext | None = None
     decision_log: Path | None = None
+    history: str = ""
+    """The file of the history of queues, or the URL of a scheduler's endpoint; empty: none."""
     cluster_options: tuple[str, ...] = ()
     """The options of the command line that select the cluster, for commands that answer for the page."""
 
@@ -51,7 +54,13 @@ class UiProcess:
             DecisionLogTail(settings.decision_log, self.decisions) if settings.decision_log is not None else None
         )
         self.server = UiServer(
-            UiRoutes(api, self.watcher, settings.cluster, WaitReports(settings.cluster_options)),
+            UiRoutes(
+                api,
+                self.watcher,
+                settings.cluster,
+                WaitReports(settings.cluster_options),
+                QueueHistories(history_source(settings.history)) if settings.history else None,
+            ),
             settings.authenticator(api),
             settings.guard,
             StaticFiles(),

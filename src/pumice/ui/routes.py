@@ -9,9 +9,11 @@ from aiohttp import web
 
 from pumice import __version__
 from pumice.kube.client.api import Api
+from pumice.observability.history.tiers import RANGES
 from pumice.ui.board import now_text
 from pumice.ui.decisions import parse_decision_query
 from pumice.ui.encoded import EncodedDocument
+from pumice.ui.history import QueueHistories
 from pumice.ui.http_errors import ForbiddenError, NotFoundError, RequestError, UnavailableError
 from pumice.ui.job_documents import InvalidQueryError, job_document, jobs_document, parse_query
 from pumice.ui.job_events import JobEvents
@@ -27,13 +29,16 @@ from pumice.ui.why import WaitReports, why_document
 class UiRoutes:
     """Makes documents from the board, for the viewer who asks."""
 
-    def __init__(self, api: Api, watcher: BoardWatcher, cluster: str, reports: WaitReports) -> None:
+    def __init__(
+        self, api: Api, watcher: BoardWatcher, cluster: str, reports: WaitReports, histories: QueueHistories | None
+    ) -> None:
         self.watcher = watcher
         self._board = watcher.board
         self._picture = watcher.board.picture
         self._cluster = cluster
         self._events = JobEvents(api)
         self._reports = reports
+        self._histories = histories
 
     @property
     def ready(self) -> bool:
@@ -69,7 +74,7 @@ class UiRoutes:
 
     def _features(self) -> Document:
         log = self._board.decisions.source == "log"
-        return {"history": False, "then": False, "why": True, "decisionKeys": log}
+        return {"history": self._histories is not None, "then": False, "why": True, "decisionKeys": log}
 
     # ---- queues -------------------------------------------------------------------------------------------
 
@@ -89,7 +94,13 @@ class UiRoutes:
 
     async def queue_history(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
         """Usage and entitlement of a queue over time."""
-        raise UnavailableError("this server has no history: start it with --history")
+        _require(viewer.scope.queues, "list queues")
+        if self._histories is None:
+            raise UnavailableError("this server has no history: start it with --history")
+        name = request.query.get("range") or "hour"
+        if name not in RANGES:
+            raise RequestError(f"range: Unsupported value: {name!r}: supported values: {', '.join(RANGES)}")
+        return await self._histories.of(self._queue(request).id, name, self._board.epoch)
 
     def _queue(self, request: web.Request) -> QueueFigures:
         name = unquote(request.match_info["name"])

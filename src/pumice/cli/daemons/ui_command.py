@@ -43,6 +43,12 @@ NO_METRICS = MetricsAddress(None, explicit=False)
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory of the scheduler's decision log, for decisions with their numbers and the tree as it was.",
 )
+@click.option(
+    "--history",
+    metavar="FILE|URL",
+    default="",
+    help="History of queues: the file of pumice scheduler --history, or the address of its endpoint /history.",
+)
 def ui(
     kubeconfig: Path | None,
     context: str,
@@ -51,6 +57,7 @@ def ui(
     tls_cert: Path | None,
     tls_key: Path | None,
     decision_log: Path | None,
+    history: str,
 ) -> None:
     """Show the cluster on a web page.
 
@@ -89,6 +96,7 @@ def ui(
         authenticator,
         _tls_context(tls_cert, tls_key) if tls_cert and tls_key else None,
         decision_log,
+        history,
         (*(("--kubeconfig", str(kubeconfig)) if kubeconfig else ()), *(("--context", context) if context else ())),
     )
     scheme, shown = "https" if tls_cert else "http", at.getsockname()
