@@ -229,7 +229,7 @@ export interface Competitor {
   weight: number | null;
   part: number | null;
   used: Amounts;
-  entitled: Amounts;
+  entitled: Amounts | null;
   usedShare: number | null;
   entitledShare: number | null;
   tasksWaiting: number;

@@ -124,6 +124,16 @@ export function percent(share) {
   return `${value.toLocaleString(undefined, { maximumFractionDigits: value < 10 ? 1 : 0 })}%`;
 }
 
+const UID = /-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
+
+/**
+ * @param {string} text
+ * @returns {string} without the UIDs that names of PodGroups end with
+ */
+export function withoutUids(text) {
+  return text.replace(UID, "");
+}
+
 /**
  * @param {number} count
  * @param {string} one

@@ -7,7 +7,7 @@ import { useDocument } from "../lib/documents.js";
 import { html } from "../lib/html.js";
 import { live } from "../lib/live.js";
 import { address, Link } from "../lib/router.js";
-import { amountList, counted, number, percent } from "../lib/units.js";
+import { amountList, counted, number, percent, withoutUids } from "../lib/units.js";
 import { Age, Card, Failure, Loading, Phase, Table, Time } from "../parts/controls.js";
 import { queueAddress } from "../parts/tree_grid.js";
 import { WhyCard } from "../parts/why_card.js";
@@ -29,7 +29,7 @@ export function JobPage({ namespace, name }) {
   return html`<article class="page">
     <${Head} document=${document} />
     ${live.about?.features.why && html`<${WhyCard} namespace=${namespace} name=${name} />`}
-    <div class="columns">
+    <div class="columns two-one">
       <${Tasks} document=${document} />
       <${Places} document=${document} />
     </div>
@@ -66,15 +66,22 @@ function Head({ document }) {
       <div><dt>Created</dt><dd><${Age} since=${job.created} /> ago</dd></div>
       <div>
         <dt>Tasks</dt>
-        <dd>
-          ${number(tasks.running)} run, ${number(tasks.starting)} start, ${number(tasks.waiting)} wait, ${number(tasks.succeeded)} succeeded,
-          ${number(tasks.failed)} failed
-        </dd>
+        <dd>${taskCounts(tasks)}</dd>
       </div>
       ${tasks.minimum > 1 && html`<div><dt><${Word} is="gang">Start together<//></dt><dd>${number(tasks.minimum)}</dd></div>`}
       <div><dt><${Word} is="used" /></dt><dd>${amountList(job.used)} <small>${percent(job.share)} of the cluster</small></dd></div>
     </dl>
   </header>`;
+}
+
+/**
+ * @param {import("../lib/contract.js").JobRow["tasks"]} tasks
+ * @returns {string} the states that occur
+ */
+function taskCounts({ running, starting, waiting, succeeded, failed }) {
+  const states = Object.entries({ running, starting, waiting, succeeded, failed });
+  const present = states.filter(([, count]) => count > 0).map(([state, count]) => `${number(count)} ${state}`);
+  return present.join(", ") || "none";
 }
 
 /** @param {{document: JobDocument}} props */
@@ -128,8 +135,8 @@ function Events({ document }) {
                 html`<tr>
                   <td class="nowrap"><${Time} at=${event.time} /></td>
                   <td>${event.type === "Warning" ? html`<span class="badge warn">${event.reason}</span>` : event.reason}</td>
-                  <td class="message">${event.message}</td>
-                  <td>${event.object}</td>
+                  <td class="message">${withoutUids(event.message)}</td>
+                  <td title=${event.object}>${withoutUids(event.object)}</td>
                   <td class="num">${number(event.count)}</td>
                 </tr>`,
             )}

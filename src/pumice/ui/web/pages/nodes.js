@@ -11,6 +11,8 @@ import { Loading, Search, Select } from "../parts/controls.js";
 
 /** @typedef {import("../lib/contract.js").NodeRow} NodeRow */
 
+const FEW = 64; // up to this many, a square has room for names and numbers
+
 /** @type {[string, string][]} */
 const ORDERS = [
   ["", "Name"],
@@ -55,7 +57,7 @@ export function NodesPage({ query }) {
       <${Select} label="Sort by" value=${order} options=${ORDERS} set=${(/** @type {string} */ value) => setQuery({ order: value })} />
       <span class="quiet count">${counted(shown.length, "node")}${out > 0 && `, ${out} not in use`}</span>
     </div>
-    <${MapLegend} />
+    ${shown.length > FEW && html`<${MapLegend} />`}
     ${
       shown.length
         ? html`<${NodeMap} nodes=${shown} measure=${measure} />`
@@ -80,6 +82,7 @@ function MapLegend() {
  * @param {{nodes: NodeRow[], measure: string}} props
  */
 function NodeMap({ nodes, measure }) {
+  const large = nodes.length <= FEW;
   const onKeyDown = (/** @type {any} */ event) => {
     const squares = [...event.currentTarget.children].map((item) => item.firstElementChild);
     const at = squares.indexOf(event.target);
@@ -99,8 +102,8 @@ function NodeMap({ nodes, measure }) {
     event.preventDefault();
     go(link.getAttribute("href"));
   };
-  return html`<ul class=${nodes.length <= 64 ? "map large" : "map"} aria-label="Nodes by use" onKeyDown=${onKeyDown} onClick=${onClick}>
-    ${nodes.map((node, index) => html`<${Square} key=${node.name} node=${node} measure=${measure} first=${index === 0} />`)}
+  return html`<ul class=${large ? "map large" : "map"} aria-label="Nodes by use" onKeyDown=${onKeyDown} onClick=${onClick}>
+    ${nodes.map((node, index) => html`<${Square} key=${node.name} node=${node} measure=${measure} first=${index === 0} large=${large} />`)}
   </ul>`;
 }
 
@@ -114,8 +117,8 @@ function columns(squares) {
   return end < 0 ? squares.length : end;
 }
 
-/** @param {{node: NodeRow, measure: string, first: boolean}} props */
-function Square({ node, measure, first }) {
+/** @param {{node: NodeRow, measure: string, first: boolean, large: boolean}} props */
+function Square({ node, measure, first, large }) {
   const share = use(node, measure);
   const state = node.state !== "Ready" ? "lost" : node.schedulable ? "" : "cordoned";
   const label = describe(node, share, measure);
@@ -127,8 +130,26 @@ function Square({ node, measure, first }) {
       style=${{ "--use": `${Math.round(Math.min(1, share ?? 0) * 100)}%` }}
       title=${label}
       aria-label=${label}
-    ><span class="square-name">${node.name}</span><span class="square-use">${share === null ? "–" : percent(share)}</span></a>
+    >${large && html`<${NodeFace} node=${node} share=${share} />`}</a>
   </li>`;
+}
+
+/** @param {{node: NodeRow, share: number | null}} props what a large square says, in addition to its label */
+function NodeFace({ node, share }) {
+  return html`<span class="square-name">${node.name}</span>
+    <span class="square-use">${share === null ? "–" : percent(share)}</span>
+    ${resources()
+      .filter((resource) => (node.offered[resource.name] ?? 0) > 0)
+      .slice(0, 4)
+      .map((resource) => {
+        const part = (node.used[resource.name] ?? 0) / (node.offered[resource.name] ?? 1);
+        return html`<span class="square-line" aria-hidden="true"
+          ><span>${resource.label}</span
+          ><svg class="mini-bar" width="100%" height="6">
+            <rect class="bar-ground" width="100%" height="6" /><rect class="bar-used" width=${`${Math.min(100, part * 100)}%`} height="6" /></svg
+        ></span>`;
+      })}
+    <span class="square-tasks">${counted(node.tasks, "task")}</span>`;
 }
 
 /**

@@ -7,7 +7,7 @@ import { useDocument } from "../lib/documents.js";
 import { html } from "../lib/html.js";
 import { live } from "../lib/live.js";
 import { address, Link, setQuery } from "../lib/router.js";
-import { amount, counted, number, percent, resourceLabel, resourceOrder, scaleOf } from "../lib/units.js";
+import { amount, number, percent, resourceLabel, resourceOrder, scaleOf } from "../lib/units.js";
 import { TimeChart } from "../parts/chart.js";
 import { Card, Choice, Failure, Loading, MiniBar, Select, Table } from "../parts/controls.js";
 import { FlowPicture } from "../parts/flow_picture.js";
@@ -87,8 +87,8 @@ function Head({ document, capacity }) {
         <dt><${Word} is="weight" /></dt>
         <dd>${queue.weight === null ? "–" : number(queue.weight)}${queue.part !== null && queue.parent !== null && html` <small>${percent(queue.part)} of ${parentName(queue)}</small>`}</dd>
       </div>
-      <div><dt>Jobs</dt><dd>${counted(queue.jobs.running, "runs", "run")}, ${number(queue.jobs.inqueue + queue.jobs.pending)} wait</dd></div>
-      <div><dt>Tasks</dt><dd>${counted(queue.tasks.running, "runs", "run")}, ${number(queue.tasks.waiting)} wait</dd></div>
+      <div><dt>Jobs</dt><dd>${number(queue.jobs.running)} running, ${number(queue.jobs.inqueue + queue.jobs.pending)} waiting</dd></div>
+      <div><dt>Tasks</dt><dd>${number(queue.tasks.running)} running, ${number(queue.tasks.waiting)} waiting</dd></div>
       ${
         document.userLimits?.minUserLimitPercent &&
         html`<div><dt>A user gets at least</dt><dd>${number(document.userLimits.minUserLimitPercent)}%</dd></div>`

@@ -5,6 +5,7 @@
 
 import { useDocument } from "../lib/documents.js";
 import { html, useEffect, useRef, useState } from "../lib/html.js";
+import { live } from "../lib/live.js";
 import { setQuery } from "../lib/router.js";
 import { clock, fullTime } from "../lib/times.js";
 import { counted, number } from "../lib/units.js";
@@ -20,6 +21,15 @@ const SETTLE = 250; // milliseconds without a move of the slider before the tree
 
 /** @param {{query: URLSearchParams}} props */
 export function ThenPage({ query }) {
+  if (live.about?.features.then) return html`<${ThenView} query=${query} />`;
+  return html`<div class="page">
+    <h1>The tree as it was</h1>
+    <p>This server has no decision log. Start it with <code>pumice ui --decision-log DIR</code>, where DIR is the folder that the scheduler writes its log to.</p>
+  </div>`;
+}
+
+/** @param {{query: URLSearchParams}} props */
+function ThenView({ query }) {
   /** @type {import("../lib/documents.js").Fetched<ThenSpan>} */
   const span = useDocument("/api/then", { every: 5000 });
   const time = query.get("time");

@@ -140,10 +140,11 @@ export function MiniBar({ share, label }) {
 
 /**
  * A table that scrolls sideways in its own box where the page is narrow.
- * @param {{label: string, head: Children[], numeric?: number[], children?: Children}} props numeric: columns of numbers
+ * @param {{label: string, head: Children[], numeric?: number[], class?: string, children?: Children}} props numeric:
+ *   columns of numbers
  */
-export function Table({ label, head, numeric = [], children }) {
-  return html`<div class="table-box" tabindex="0" role="region" aria-label=${label}>
+export function Table({ label, head, numeric = [], class: name = "", children }) {
+  return html`<div class=${`table-box ${name}`} tabindex="0" role="region" aria-label=${label}>
     <table>
       <thead>
         <tr>

@@ -31,6 +31,7 @@ export function keyAddress(key) {
 export function JobTable({ jobs, withQueue = true }) {
   return html`<${Table}
     label="Jobs"
+    class="jobs"
     head=${[
       "Job",
       ...(withQueue ? ["Queue"] : []),
@@ -53,13 +54,13 @@ function JobLine({ job, withQueue }) {
   const waits = job.tasks.waiting > 0 || job.phase === "Pending" || job.phase === "Inqueue";
   return html`<tr>
     <th scope="row"><${Link} to=${jobAddress(job)}>${job.name}<//> <small>${job.namespace}</small></th>
-    ${withQueue && html`<td><${Link} to=${address(["queues", job.queue])} class="plain">${job.queue}<//></td>`}
-    <td>${job.user ?? html`<span class="quiet">–</span>`}</td>
-    <td><${Phase} phase=${job.phase} /></td>
-    <td class="num" title=${amountList(job.used)}>${number(job.tasks.running + job.tasks.starting)}</td>
-    <td class="num" title=${amountList(job.waiting)}>${number(job.tasks.waiting)}</td>
-    <td class="num">${percent(job.share)}</td>
-    <td class="num"><${Age} since=${job.created} /></td>
+    ${withQueue && html`<td class="j-queue"><${Link} to=${address(["queues", job.queue])} class="plain">${job.queue}<//></td>`}
+    <td class="j-user">${job.user ?? html`<span class="quiet">–</span>`}</td>
+    <td class="j-phase"><${Phase} phase=${job.phase} /></td>
+    <td class="num j-run" title=${amountList(job.used)}>${number(job.tasks.running + job.tasks.starting)}</td>
+    <td class="num j-wait" title=${amountList(job.waiting)}>${number(job.tasks.waiting)}</td>
+    <td class="num j-share">${percent(job.share)}</td>
+    <td class="num j-age"><${Age} since=${job.created} /></td>
     <td class="message">${waits && job.reason ? html`<span class="clip" title=${job.reason.message}>${job.reason.message}</span>` : ""}</td>
   </tr>`;
 }

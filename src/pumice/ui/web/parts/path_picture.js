@@ -5,7 +5,7 @@
  */
 
 import { html } from "../lib/html.js";
-import { number, percent } from "../lib/units.js";
+import { number, percent, withoutUids } from "../lib/units.js";
 import { ShareBar } from "./share_bar.js";
 import { Word } from "./word.js";
 
@@ -13,6 +13,12 @@ import { Word } from "./word.js";
 /** @typedef {import("../lib/contract.js").Competitor} Competitor */
 
 const SHOWN = 6;
+
+/**
+ * @param {string} path
+ * @returns {string}
+ */
+const lastPart = (path) => withoutUids(path.split("/").at(-1) ?? path);
 
 /** @param {{rungs: Rung[], measure: string}} props */
 export function PathPicture({ rungs, measure }) {
@@ -24,16 +30,18 @@ export function PathPicture({ rungs, measure }) {
 /** @param {{rung: Rung, level: number, measure: string}} props */
 function Level({ rung, level, measure }) {
   const { ours, first, place, rivals } = rung;
-  const ahead = first ? rung.competitors.find((other) => other.name === first.name) : undefined;
+  const ahead = first
+    ? rung.competitors.find((other) => other.path === first.name || other.name === first.name)
+    : undefined;
   const rows = shortened(rung.competitors, ahead);
   const hidden = rung.competitorsTotal - rows.length;
   return html`<li class="path-level">
     <div class="path-title">
-      <b>${ours.name}</b>
+      <b title=${ours.name}>${lastPart(ours.name)}</b>
       <span>${verdict(rung, level)}</span>
     </div>
     <ul class="path-rows">
-      ${rows.map((row) => html`<${CompetitorRow} row=${row} first=${row === ahead} />`)}
+      ${rows.map((row) => html`<${CompetitorRow} row=${row} side=${row.ours ? ours : row === ahead ? first : null} first=${row === ahead} />`)}
       ${hidden > 0 && html`<li class="quiet path-more">and ${number(hidden)} more</li>`}
     </ul>
     ${
@@ -43,8 +51,8 @@ function Level({ rung, level, measure }) {
       html`<p class="quiet path-key">
         ${
           measure === "want"
-            ? html`<${Word} is="want" />: ${first.name} misses ${percent(first.key)}, ${ours.name} ${percent(ours.key)}.`
-            : html`Lower comes first: ${first.name} ${percent(first.key)}, ${ours.name} ${percent(ours.key)}.`
+            ? html`<${Word} is="want" />: ${lastPart(first.name)} misses ${percent(first.key)}, ${lastPart(ours.name)} ${percent(ours.key)}.`
+            : html`Lower comes first: ${lastPart(first.name)} ${percent(first.key)}, ${lastPart(ours.name)} ${percent(ours.key)}.`
         }
         ${rung.decidedBy && html` Decided by ${rung.decidedBy}.`}
       </p>`
@@ -70,30 +78,33 @@ function shortened(all, ahead) {
  */
 function verdict({ first, place, rivals }, level) {
   const where = level === 0 ? "in the cluster" : "beside its siblings";
-  if (rivals <= 1) return "nothing else waits here";
+  if (rivals <= 1) return "has no competitor here";
   if (place === 1 || !first) return `is served first ${where}`;
-  if (place === null) return `is not in line; ${first.name} is served first`;
-  return `is number ${place} of ${rivals} in line; ${first.name} is first`;
+  if (place === null) return `is not in line; ${lastPart(first.name)} is served first`;
+  return `is number ${place} of ${rivals} in line; ${lastPart(first.name)} is first`;
 }
 
-/** @param {{row: Competitor, first: boolean}} props */
-function CompetitorRow({ row, first }) {
+/**
+ * @param {{row: Competitor, side: import("../lib/contract.js").Side | null, first: boolean}} props side: what the
+ *   scheduler's order says about it, which is known of ours and of the first
+ */
+function CompetitorRow({ row, side, first }) {
   const used = row.usedShare ?? 0;
-  const entitled = row.entitledShare ?? 0;
+  const entitled = row.entitledShare ?? side?.entitledShare ?? null;
   const shares = {
     used,
-    borrowed: Math.max(0, used - entitled),
-    owed: Math.max(0, entitled - used),
+    borrowed: entitled === null ? 0 : Math.max(0, used - entitled),
+    owed: Math.max(0, (entitled ?? 0) - used),
     lent: 0,
     own: 0,
     limit: null,
     entitled,
   };
-  const label = `${row.name} uses ${percent(used)} of the cluster and is entitled to ${percent(entitled)}`;
+  const label = `${row.name} uses ${percent(used)} of the cluster${entitled === null ? "" : `, entitled to ${percent(entitled)}`}`;
   return html`<li class=${row.ours ? "path-row ours" : "path-row"}>
-    <span class="path-name" title=${row.path}>${row.name}${first && html` <span class="badge">first</span>`}</span>
+    <span class="path-name" title=${row.path}>${lastPart(row.name)}${first && html` <span class="badge">first</span>`}</span>
     <span class="path-weight quiet">${row.weight === null ? "" : `weight ${number(row.weight)}`}</span>
     <${ShareBar} shares=${shares} label=${label} />
-    <span class="num">${percent(used)} <small>of ${percent(entitled)}</small></span>
+    <span class="num">${percent(used)} <small>${entitled === null ? "" : `of ${percent(entitled)}`}</small></span>
   </li>`;
 }

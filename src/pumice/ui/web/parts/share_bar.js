@@ -7,7 +7,7 @@
  */
 
 import { html } from "../lib/html.js";
-import { amount, percent } from "../lib/units.js";
+import { amount, dominantShare, percent } from "../lib/units.js";
 import { Word } from "./word.js";
 
 /** @typedef {import("../lib/contract.js").QueueRow} QueueRow */
@@ -32,9 +32,8 @@ import { Word } from "./word.js";
  * @returns {BarShares}
  */
 export function barShares(row, capacity, measure) {
-  const resource = measure || row.share.dominant || "";
-  const all = capacity[resource] ?? 0;
-  const part = (/** @type {Amounts | null} */ amounts) => (all > 0 ? (amounts?.[resource] ?? 0) / all : 0);
+  const all = capacity[measure] ?? 0;
+  const part = (/** @type {Amounts | null} */ amounts) => (all > 0 ? (amounts?.[measure] ?? 0) / all : 0);
   const used = measure ? part(row.used) : (row.share.used ?? 0);
   const entitled = row.entitled === null ? null : measure ? part(row.entitled) : row.share.entitled;
   const own = measure ? part(row.own) : (row.share.own ?? 0);
@@ -44,7 +43,8 @@ export function barShares(row, capacity, measure) {
     used,
     borrowed: measure ? part(row.borrowed) : Math.max(0, used - own),
     owed: measure ? part(row.owed) : Math.max(0, (entitled ?? used) - used),
-    lent: Math.min(part(row.lent), Math.max(0, 1 - used)),
+    // By dominant resource, used and lent may be of different resources: only what lies within the own part is shown.
+    lent: measure ? part(row.lent) : Math.min(dominantShare(row.lent, capacity), Math.max(0, own - used)),
     own,
     limit,
     entitled,

@@ -92,7 +92,9 @@ export function TreeGrid({ lines, capacity, measure, label, fold }) {
     return true;
   };
 
-  return html`<div class="tree" ref=${box} role="treegrid" aria-label=${label} aria-rowcount=${lines.length + 1}>
+  return html`<div class="tree" ref=${box} role="treegrid" aria-label=${label} aria-rowcount=${lines.length + 1}
+    style=${{ flexBasis: `${lines.length * rowHeight + HEAD + 2}px` }}
+  >
     <div class="tree-head" role="rowgroup">
       <div class="tree-row" role="row" aria-rowindex="1">
         <span role="columnheader"><${Word} is="queue" /></span>
@@ -161,7 +163,7 @@ function TreeRow({ line, index, active, capacity, measure, narrow, fold, focus }
       <${QueueState} row=${row} />
     </span>
     <span role="gridcell" class="num c-weight" title=${row.part === null ? undefined : `${percent(row.part)} of its parent`}
-      >${row.weight === null ? "–" : number(row.weight)}<small>${row.part === null ? "" : ` ${percent(row.part)}`}</small></span
+      >${row.weight === null ? "–" : number(row.weight)}<small>${row.part === null || row.parent === null ? "" : ` ${percent(row.part)}`}</small></span
     >
     <span role="gridcell" class="c-bar"><${ShareBar} shares=${shown} label=${barLabel(row, shares)} /></span>
     <span role="gridcell" class="num c-used">${shareText(row, measure, "used", shares.used)}</span>

@@ -8,7 +8,7 @@ import { html } from "../lib/html.js";
 import { clusterNow } from "../lib/live.js";
 import { address, Link } from "../lib/router.js";
 import { secondsSince, span } from "../lib/times.js";
-import { amountList, counted, number } from "../lib/units.js";
+import { amountList, counted, number, withoutUids } from "../lib/units.js";
 import { Card, Failure, Loading, Time } from "./controls.js";
 import { PathPicture } from "./path_picture.js";
 import { Word } from "./word.js";
@@ -30,7 +30,7 @@ export function WhyCard({ namespace, name }) {
     return html`<${Card} title="Why does it wait?" class="why">${error ? html`<${Failure} error=${error} />` : html`<${Loading} what="the answer" />`}<//>`;
   const done = document.cause === "running" || document.cause === "finished";
   return html`<${Card} title=${done ? "What it has" : "Why does it wait?"} class="why">
-    <p class="verdict">${document.verdict}</p>
+    <p class="verdict" title=${document.verdict}>${withoutUids(document.verdict)}</p>
     ${document.needs.length > 0 && html`<${Needs} needs=${document.needs} />`}
     ${!done && html`<${Claim} why=${document} />`}
     <div class="why-grid">
@@ -54,7 +54,7 @@ export function WhyCard({ namespace, name }) {
         }
       </div>
     </div>
-    ${document.notes.length > 0 && html`<ul class="quiet fine">${document.notes.map((note) => html`<li>${note}</li>`)}</ul>`}
+    ${document.notes.length > 0 && html`<ul class="quiet fine">${document.notes.map((note) => html`<li>${withoutUids(note)}</li>`)}</ul>`}
     ${document.rules && html`<p class="quiet fine">Computed with the rules of ${document.rules}.</p>`}
   <//>`;
 }
@@ -64,7 +64,7 @@ function Needs({ needs }) {
   return html`<section class="needs" aria-label="What has to happen">
     <h3>What has to happen</h3>
     <ul>
-      ${needs.map((need) => html`<li>${need}</li>`)}
+      ${needs.map((need) => html`<li>${withoutUids(need)}</li>`)}
     </ul>
   </section>`;
 }
@@ -108,8 +108,7 @@ function Places({ why }) {
     <h3>Nodes</h3>
     ${why.places.map(
       (place) => html`<p>
-          <b>${number(place.fitting)} of ${counted(place.nodes, "node")}</b> ${place.fitting === 1 ? "has" : "have"} room for a task of
-          ${amountList(place.asks)}.
+          <b>${number(place.fitting)} of ${counted(place.nodes, "node")}</b> ${`${place.fitting === 1 ? "has" : "have"} room for a task of ${amountList(place.asks)}.`}
         </p>
         <svg class="mini-bar" width="100%" height="8" role="img" aria-label=${`${place.fitting} of ${place.nodes} nodes have room`}>
           <rect class="bar-ground" width="100%" height="8" rx="2" />
@@ -159,10 +158,10 @@ function Outlook({ why }) {
       outlook.evictions.length > 0 &&
       html`<p>${counted(outlook.evictions.length, "task")} would be evicted${outlook.action && ` (${outlook.action})`}:</p>
         <ul>
-          ${outlook.evictions.slice(0, 6).map((eviction) => html`<li>${eviction.task} on <${Link} to=${address(["nodes", eviction.node])}>${eviction.node}<//></li>`)}
+          ${outlook.evictions.slice(0, 6).map((eviction) => html`<li>${withoutUids(eviction.task)} on <${Link} to=${address(["nodes", eviction.node])}>${eviction.node}<//></li>`)}
         </ul>`
     }
-    ${outlook.keptFor.length > 0 && html`<p class="quiet">Capacity is reserved for ${outlook.keptFor.join(", ")}.</p>`}
+    ${outlook.keptFor.length > 0 && html`<p class="quiet">Capacity is reserved for ${withoutUids(outlook.keptFor.join(", "))}.</p>`}
   </section>`;
 }
 
