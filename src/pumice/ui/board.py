@@ -102,7 +102,9 @@ class Board:
         names = picture.names
         rows = {path: queue_row(each, self.forest, names) for path, each in self.forest.figures.items()}
         before, self.tree_rows = self.tree_rows, rows
-        cluster, self.cluster = self.cluster, cluster_summary(picture, self.forest)
+        nodes = picture.nodes.values()
+        ready = sum(node.ready and node.schedulable for node in nodes)
+        cluster, self.cluster = self.cluster, cluster_summary(self.forest, names, len(nodes), ready)
         notes, self.notes = self.notes, self.forest.notes
         changed = [row for path, row in rows.items() if before.get(path) != row]
         removed = [path for path in before if path not in rows]

@@ -6,21 +6,20 @@ file is read, so that the page begins with the latest decisions.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 from msgspec import Struct
 
 from pumice.decision_log.log_files import log_files
+from pumice.kube.watch.informer import Informer
 from pumice.ui.decisions import DecisionFeed, DecisionSeen, SidesSeen
 
 log = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.25
 FIRST_BYTES = 4 << 20
 """Bytes at the end of the newest file that are read at the start."""
 CHUNK = 1 << 20
@@ -68,23 +67,15 @@ class DecisionLogTail:
         self._path: Path | None = None
         self._file: BinaryIO | None = None
         self._rest = b""
-
-    async def run(self) -> None:
-        """Follow until cancelled."""
-        try:
-            while True:
-                self.poll()
-                await asyncio.sleep(POLL_SECONDS)
-        finally:
-            if self._file is not None:
-                self._file.close()
+        self.informers: Sequence[Informer[Any]] = ()
 
     def poll(self) -> None:
         """Read what has been written since the last time."""
         try:
             self._read_on()
+            first = self._path is None
             for path in self._newer_files():
-                self._open(path, from_end=self._path is None)
+                self._open(path, from_end=first)
                 self._read_on()
         except OSError as error:
             log.warning('Failed to read the decision log: folder=%s error="%s"', self._folder, error)
@@ -94,7 +85,7 @@ class DecisionLogTail:
             return []
         files = log_files(self._folder)
         if self._path is None:
-            return files[-1:]
+            return files[-2:]  # the newest may just have begun
         return [path for path in files if path.name > self._path.name and len(path.name) >= len(self._path.name)]
 
     def _open(self, path: Path, *, from_end: bool) -> None:

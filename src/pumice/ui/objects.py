@@ -211,9 +211,10 @@ class ReducedResource(Resource[T], Generic[T]):
         return self.reduce(self.source.decode(content))
 
 
-def _reduced(
-    resource: Resource[Any], wire: type[Any], shape: type[T], reduce: Callable[[Any], T]
+def reduced_resource(
+    resource: Resource[Any], wire: type[Any], shape: type[Any], reduce: Callable[[Any], T]
 ) -> ReducedResource[T]:
+    """A resource that is decoded to ``wire`` and then reduced to ``shape``."""
     source: Resource[Any] = Resource(
         resource.api_version, resource.plural, resource.kind, wire, resource.namespaced, resource.optional
     )
@@ -228,10 +229,10 @@ class SeenObjects:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self._requests: _Pool[Vector] = _Pool()
-        self.pods = _reduced(PODS, _Pod, PodSeen, self._pod)
-        self.groups = _reduced(POD_GROUPS, _Group, GroupSeen, _group)
-        self.nodes = _reduced(NODES, api_types.Node, NodeSeen, self._node)
-        self.queues = _reduced(QUEUES, _Queue, QueueSeen, self._queue)
+        self.pods = reduced_resource(PODS, _Pod, PodSeen, self._pod)
+        self.groups = reduced_resource(POD_GROUPS, _Group, GroupSeen, _group)
+        self.nodes = reduced_resource(NODES, api_types.Node, NodeSeen, self._node)
+        self.queues = reduced_resource(QUEUES, _Queue, QueueSeen, self._queue)
 
     def _pod(self, pod: _Pod) -> PodSeen:
         about, spec, status = pod.metadata, pod.spec, pod.status
@@ -252,8 +253,8 @@ class SeenObjects:
             _shared(about.annotations.get(USER, "")),
             _shared(about.annotations.get(TASK_SPEC) or about.labels.get(TASK_SPEC) or ""),
             _shared(spec.scheduler_name),
-            _time(about.creation_timestamp),
-            _time(status.start_time),
+            microseconds_of(about.creation_timestamp),
+            microseconds_of(status.start_time),
             spec.priority or 0,
             _shared(reason),
             _shared(message),
@@ -266,7 +267,7 @@ class SeenObjects:
             self._vector(status.allocatable or status.capacity) or (),
             all(one.status == "True" for one in status.conditions if one.type == "Ready"),
             not node.spec.unschedulable,
-            _time(node.metadata.creation_timestamp),
+            microseconds_of(node.metadata.creation_timestamp),
             {_shared(name): _shared(value) for name, value in node.metadata.labels.items()},
             tuple((taint.key, taint.value, taint.effect) for taint in node.spec.taints),
         )
@@ -344,7 +345,7 @@ def _group(group: _Group) -> GroupSeen:
         _shared(spec.queue or DEFAULT_QUEUE),
         _shared(about.annotations.get(USER, "")),
         _shared(group.status.phase or "Pending"),
-        _time(about.creation_timestamp),
+        microseconds_of(about.creation_timestamp),
         spec.min_member,
         _shared(spec.priority_class_name),
         _condition(waits) if waits is not None else None,
@@ -378,10 +379,11 @@ def _trouble(pod: _Pod, state: str) -> tuple[str, str]:
 
 
 def _condition(one: api_types.PodCondition) -> ConditionSeen:
-    return ConditionSeen(one.type, one.reason, one.message, _time(one.last_transition_time))
+    return ConditionSeen(one.type, one.reason, one.message, microseconds_of(one.last_transition_time))
 
 
-def _time(time: datetime | None) -> int:
+def microseconds_of(time: datetime | None) -> int:
+    """A time in microseconds since 1970; 0 if there is none."""
     return microseconds(time) if time is not None else 0
 
 

@@ -15,6 +15,7 @@ from pumice.observability.endpoints import Probes
 from pumice.observability.liveness import unsynced_informers
 from pumice.ui.access import Authenticator
 from pumice.ui.board import Board
+from pumice.ui.decision_events import DecisionEvents
 from pumice.ui.decision_log_tail import DecisionLogTail
 from pumice.ui.decisions import DecisionFeed
 from pumice.ui.history import QueueHistories, history_source
@@ -23,7 +24,8 @@ from pumice.ui.request_guard import RequestGuard
 from pumice.ui.routes import UiRoutes
 from pumice.ui.server import UiServer
 from pumice.ui.static_files import StaticFiles
-from pumice.ui.watcher import BoardWatcher
+from pumice.ui.then import PastTrees
+from pumice.ui.watcher import BoardWatcher, DecisionSource
 from pumice.ui.why import WaitReports
 
 
@@ -49,10 +51,12 @@ class UiProcess:
     def __init__(self, api: Api, settings: UiSettings) -> None:
         picture = ClusterPicture(Registry())
         self.decisions = DecisionFeed(picture, "log" if settings.decision_log is not None else "events")
-        self.watcher = BoardWatcher(api, Board(picture, self.decisions))
-        self._tail = (
-            DecisionLogTail(settings.decision_log, self.decisions) if settings.decision_log is not None else None
-        )
+        source: DecisionSource
+        if settings.decision_log is not None:
+            source = DecisionLogTail(settings.decision_log, self.decisions)
+        else:
+            source = DecisionEvents(api, self.decisions, picture)
+        self.watcher = BoardWatcher(api, Board(picture, self.decisions), source)
         self.server = UiServer(
             UiRoutes(
                 api,
@@ -60,6 +64,7 @@ class UiProcess:
                 settings.cluster,
                 WaitReports(settings.cluster_options),
                 QueueHistories(history_source(settings.history)) if settings.history else None,
+                PastTrees(settings.decision_log) if settings.decision_log is not None else None,
             ),
             settings.authenticator(api),
             settings.guard,
@@ -71,8 +76,6 @@ class UiProcess:
     async def run(self) -> None:
         """Watch and serve."""
         async with asyncio.TaskGroup() as tasks:
-            if self._tail is not None:
-                tasks.create_task(self._tail.run())
             tasks.create_task(self.watcher.run())
             tasks.create_task(self.server.run())
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from kubebase.resource_vector import PODS, Vector, add
+from pumice.model.specs import ROOT
 from pumice.ui.job_documents import job_row, jobs_by_need
 from pumice.ui.objects import ENDED, GroupSeen
 from pumice.ui.picture import ClusterPicture, PodSums
@@ -67,14 +68,13 @@ def queue_row(figures: QueueFigures, forest: QueueForest, names: Sequence[str]) 
     return row
 
 
-def cluster_summary(picture: ClusterPicture, forest: QueueForest) -> Document:
-    """The whole cluster in numbers."""
-    root = forest.figures.get("root")
-    nodes = picture.nodes.values()
+def cluster_summary(forest: QueueForest, names: Sequence[str], nodes: int, ready: int) -> Document:
+    """The whole cluster in numbers; ``ready`` nodes accept pods."""
+    root = forest.figures.get(ROOT)
     return {
-        "capacity": amounts(forest.capacity, picture.names),
-        "used": amounts(root.used, picture.names) if root is not None else {},
-        "nodes": {"total": len(nodes), "ready": sum(node.ready and node.schedulable for node in nodes)},
+        "capacity": amounts(forest.capacity, names),
+        "used": amounts(root.used, names) if root is not None else {},
+        "nodes": {"total": nodes, "ready": ready},
         "jobs": {phase.lower(): root.phases[phase] if root is not None else 0 for phase in PHASES},
         "tasks": {
             "running": root.holding if root is not None else 0,

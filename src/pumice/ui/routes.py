@@ -20,6 +20,7 @@ from pumice.ui.job_events import JobEvents
 from pumice.ui.node_documents import node_document
 from pumice.ui.queue_documents import queue_document
 from pumice.ui.queue_tree import QueueFigures
+from pumice.ui.then import PastTrees
 from pumice.ui.values import Document, known_resources, resource_units
 from pumice.ui.viewer import Viewer
 from pumice.ui.watcher import BoardWatcher
@@ -30,7 +31,13 @@ class UiRoutes:
     """Makes documents from the board, for the viewer who asks."""
 
     def __init__(
-        self, api: Api, watcher: BoardWatcher, cluster: str, reports: WaitReports, histories: QueueHistories | None
+        self,
+        api: Api,
+        watcher: BoardWatcher,
+        cluster: str,
+        reports: WaitReports,
+        histories: QueueHistories | None,
+        past: PastTrees | None,
     ) -> None:
         self.watcher = watcher
         self._board = watcher.board
@@ -39,6 +46,7 @@ class UiRoutes:
         self._events = JobEvents(api)
         self._reports = reports
         self._histories = histories
+        self._past = past
 
     @property
     def ready(self) -> bool:
@@ -74,7 +82,12 @@ class UiRoutes:
 
     def _features(self) -> Document:
         log = self._board.decisions.source == "log"
-        return {"history": self._histories is not None, "then": False, "why": True, "decisionKeys": log}
+        return {
+            "history": self._histories is not None,
+            "then": self._past is not None,
+            "why": True,
+            "decisionKeys": log,
+        }
 
     # ---- queues -------------------------------------------------------------------------------------------
 
@@ -189,7 +202,11 @@ class UiRoutes:
 
     async def then(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
         """The tree as it was."""
-        raise UnavailableError("this server has no decision log: start it with --decision-log")
+        _require(viewer.scope.queues, "list queues")
+        if self._past is None:
+            raise UnavailableError("this server has no decision log: start it with --decision-log")
+        time = request.query.get("time")
+        return await (self._past.at(time, self._board.epoch) if time else self._past.span(self._board.epoch))
 
 
 def _require(allowed: Any, verb: str) -> None:

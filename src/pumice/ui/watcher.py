@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from pumice.kube.client.api import Api
 from pumice.kube.watch.change_queue import ChangeQueue
@@ -19,11 +19,24 @@ TICK_SECONDS = 0.25
 BEAT_SECONDS = 5.0
 
 
+class DecisionSource(Protocol):
+    """Where binds and evictions come from."""
+
+    @property
+    def informers(self) -> Sequence[Informer[Any]]:
+        """The informers that it needs."""
+        ...
+
+    def poll(self) -> None:
+        """Take the decisions that have come."""
+
+
 class BoardWatcher:
     """Runs the informers, refreshes the board and publishes its events."""
 
-    def __init__(self, api: Api, board: Board) -> None:
+    def __init__(self, api: Api, board: Board, decisions: DecisionSource) -> None:
         self.board = board
+        self._decisions = decisions
         self.hub = StreamHub(board.epoch, restricted_event)
         self.complete = asyncio.Event()
         """Set when the board shows all objects of the first lists."""
@@ -34,6 +47,7 @@ class BoardWatcher:
             Informer(api, seen.nodes, self._feed),
             Informer(api, seen.groups, self._feed),
             Informer(api, seen.pods, self._feed),
+            *decisions.informers,
         ]
         self._behind_since = 0
 
@@ -53,14 +67,16 @@ class BoardWatcher:
                 self._publish(self.board.refresh())
                 await asyncio.sleep(TICK_SECONDS)
                 self.board.picture.apply(self._feed.drain())
+                self._decisions.poll()
 
     async def _sync(self) -> None:
-        """Take the first lists as they come: the feed must not fill up."""
+        """Take the first lists as they come: the feeds must not fill up."""
         picture = self.board.picture
         while not all(informer.synced.is_set() for informer in self._informers):
             picture.apply(self._feed.drain())
             await asyncio.sleep(0.02)
         picture.apply(self._feed.drain())
+        self._decisions.poll()
         self.board.refresh()
         self.complete.set()
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.daemons.daemon import MetricsAddress, cluster_access, cluster_options, run_daemon
+from pumice.cli.daemons.daemon import SUPERVISED_VARIABLE, MetricsAddress, cluster_access, cluster_options, run_daemon
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -99,8 +100,9 @@ def ui(
         history,
         (*(("--kubeconfig", str(kubeconfig)) if kubeconfig else ()), *(("--context", context) if context else ())),
     )
-    scheme, shown = "https" if tls_cert else "http", at.getsockname()
-    echo(f"page at {scheme}://{f'[{shown[0]}]' if ':' in shown[0] else shown[0]}:{shown[1]}", err=True)
+    if SUPERVISED_VARIABLE not in os.environ:
+        scheme, (name, number) = "https" if tls_cert else "http", at.getsockname()[:2]
+        echo(f"web page at {scheme}://{f'[{name}]' if ':' in name else name}:{number}", err=True)
     run_daemon(access, lambda api: UiProcess(api, settings), "showing", NO_METRICS, lambda process: process.probes())
 
 

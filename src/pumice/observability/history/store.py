@@ -96,6 +96,7 @@ class HistoryStore:
         self._largest = largest
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o600)
             self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._prepare()
         except (OSError, sqlite3.Error) as error:
