@@ -1,12 +1,13 @@
 """Binds and evictions from the Events of a cluster, for a server that cannot read a decision log.
 
-The scheduler writes an Event for each pod that it binds or evicts. An Event has no numbers, and the API server deletes it
-after an hour.
+The scheduler writes an Event for each pod that it binds or evicts. An Event has no numbers, and the API server deletes
+it after an hour.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -14,13 +15,16 @@ from msgspec import Struct
 from pumice.kube.client.api import Api, ListOptions
 from pumice.kube.decode import api_types
 from pumice.kube.resources import EVENTS, Resource
-from pumice.kube.watch.change_queue import Change, ChangeQueue
+from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
 from pumice.ui.decisions import DecisionFeed, DecisionSeen
 from pumice.ui.objects import microseconds_of, reduced_resource
 from pumice.ui.picture import ClusterPicture
 
 BIND, EVICT = "Scheduled", "Evict"
+UNBOUNDED = 1 << 30
+"""Changes that may wait: Events are read before anything takes them."""
+MOST_JOBS = 50_000
 COMPONENT = "pumice"
 _BOUND = re.compile(r"Successfully assigned (?P<task>\S+) to (?P<node>\S+)")
 _EVICTED = re.compile(
@@ -82,23 +86,25 @@ class DecisionEvents:
     def __init__(self, api: Api, feed: DecisionFeed, picture: ClusterPicture) -> None:
         self._feed = feed
         self._picture = picture
-        self._changes = ChangeQueue()
-        self.informers: list[Informer[Any]] = [
+        self._jobs: dict[str, str] = {}  # of pods that were bound: an evicted pod may be gone when its Event comes
+        self._changes = ChangeQueue(UNBOUNDED)
+        self.informers: Sequence[Informer[Any]] = [
             Informer(api, SCHEDULING_EVENTS, self._changes, ListOptions(fields=f"reason={reason}"))
             for reason in (BIND, EVICT)
         ]
 
     def poll(self) -> None:
         """Take the Events that have come, oldest first."""
-        fresh = [change.new for change in self._changes.drain() if _is_new(change)]
+        fresh: list[EventSeen] = [
+            change.new for change in self._changes.drain() if change.new is not None and change.old is None
+        ]
         fresh.sort(key=lambda event: event.time)
         self._feed.add(self._decision(event) for event in fresh)
 
     def _decision(self, event: EventSeen) -> DecisionSeen:
         pod = self._picture.pods.get(event.task)
-        job = pod.group if pod is not None else ""
+        job = pod.group if pod is not None else self._jobs.get(event.task, "")
+        if len(self._jobs) > MOST_JOBS:
+            self._jobs.clear()
+        self._jobs[event.task] = job
         return DecisionSeen(event.time, None, event.kind, event.task, event.node, job, event.action, event.preemptor)
-
-
-def _is_new(change: Change[EventSeen | None]) -> bool:
-    return change.new is not None and change.old is None

@@ -122,7 +122,7 @@ class DecisionFeed:
             if query.kind and decision.kind != query.kind:
                 continue
             row = self._row(number, decision)
-            if query.job and query.job not in (row["job"], decision.job, row.get("preemptor")):
+            if query.job and query.job not in (row["job"], decision.job, row.get("preemptor"), decision.preemptor):
                 continue
             if query.queue and query.queue not in (row["queue"], row["queuePath"], row.get("preemptorQueue")):
                 continue
@@ -142,7 +142,7 @@ class DecisionFeed:
             "kind": decision.kind,
             "task": decision.task,
             "node": decision.node,
-            "job": self._name(decision.job),
+            "job": self._name(decision.job) if decision.job else None,
             "queue": queue,
             "queuePath": self._path(queue),
             "user": user,

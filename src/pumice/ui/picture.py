@@ -133,6 +133,11 @@ class ClusterPicture:
         found, self._changes = self._changes, PictureChanges()
         return found
 
+    @property
+    def namespaces(self) -> set[str]:
+        """The namespaces that have jobs or pods."""
+        return {each.namespace for each in (*self.groups.values(), *self.pods.values())}
+
     # ---- what there is ------------------------------------------------------------------------------------
 
     def sums_of(self, job: str) -> PodSums:

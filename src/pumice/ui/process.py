@@ -36,7 +36,7 @@ class UiSettings:
     at: socket.socket
     cluster: str
     guard: RequestGuard
-    authenticator: Callable[[Api], Authenticator]
+    authenticator: Callable[[Api, ClusterPicture], Authenticator]
     tls: ssl.SSLContext | None = None
     decision_log: Path | None = None
     history: str = ""
@@ -66,7 +66,7 @@ class UiProcess:
                 QueueHistories(history_source(settings.history)) if settings.history else None,
                 PastTrees(settings.decision_log) if settings.decision_log is not None else None,
             ),
-            settings.authenticator(api),
+            settings.authenticator(api, picture),
             settings.guard,
             StaticFiles(),
             settings.at,

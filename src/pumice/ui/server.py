@@ -29,6 +29,8 @@ FINISH = 1.0
 """Seconds for requests in flight to finish on shutdown; streams never finish by themselves."""
 RETRY_MILLISECONDS = 1000
 MOST_STREAMS = 2_000
+REVIEWED_SECONDS = 300.0
+"""Seconds after which a stream ends whose viewer the cluster has authenticated."""
 
 Answer = Callable[[web.Request, Viewer], Awaitable[EncodedDocument]]
 
@@ -166,10 +168,11 @@ class UiServer:
             await response.prepare(request)
             hello = encode_event("hello", watcher.hello(), hub.next_id)
             await response.write(b"retry: %d\n\n" % RETRY_MILLISECONDS + hello)
-            async for content in events:
-                await response.write(content)
-        except ConnectionError:
-            pass  # the viewer has left
+            async with asyncio.timeout(REVIEWED_SECONDS if viewer.authentication == "cluster" else None):
+                async for content in events:
+                    await response.write(content)
+        except (ConnectionError, TimeoutError):
+            pass  # the viewer has left, or must connect again to show that its rights still hold
         finally:
             self._streams.discard(task)
         return response

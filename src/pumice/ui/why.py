@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,12 +13,16 @@ from pumice.ui.child_process import ChildCommands
 from pumice.ui.http_errors import NotFoundError, UnavailableError
 from pumice.ui.picture import ClusterPicture
 from pumice.ui.queue_tree import QueueFigures, QueueForest, share
-from pumice.ui.values import Amounts, Document, amounts
+from pumice.ui.values import SECOND, Amounts, Document, amounts, time_text
 
 AMOUNT_FIELDS = frozenset({"used", "entitled", "whole", "limit", "holds", "unit", "asks", "amounts"})
 COMPETITORS_LISTED = 12
 FRESH_SECONDS = 3.0
 NOT_FOUND = 1
+NOT_EVERYTHING = (
+    "you may not list queues, nodes and the jobs of all namespaces; the answer is what the scheduler wrote into objects "
+    "that you may read"
+)
 
 
 class WaitReports:
@@ -78,6 +83,51 @@ def why_document(
         found = _competitors(str(rung["ours"]["name"]), key, picture, forest, readable)
         rungs.append({**rung, "competitors": found[:COMPETITORS_LISTED], "competitorsTotal": len(found)})
     return {**report, "called": called, "contest": {**contest, "rungs": rungs}}
+
+
+def status_document(key: str, picture: ClusterPicture) -> Document:
+    """The reason that the scheduler wrote into the PodGroup, for viewers who may not see the whole cluster.
+
+    Like the answer of ``pumice why`` for such a user: without the jobs of others the decision cannot be explained.
+    """
+    group, sums = picture.groups[key], picture.sums_of(key)
+    called, waits = picture.job_name(key), group.waits
+    if group.phase == "Completed":
+        verdict = f"{called} is not waiting: it is finished"
+    elif not sums.pending and sums.holding:
+        verdict = f"{called} is not waiting: it has {sums.holding} tasks on nodes"
+    elif waits is None:
+        verdict = f"{called} waits: the scheduler has written no reason into its PodGroup yet"
+    else:
+        verdict = f"{called} waits: {waits.message or waits.reason}"
+    return {
+        "job": key,
+        "called": called,
+        "cause": "status",
+        "verdict": verdict,
+        "queue": group.queue,
+        "path": picture.queue_paths.get(group.queue, ""),
+        "user": group.user,
+        "phase": group.phase,
+        "now": time_text(int(time.time() * SECOND)),
+        "created": time_text(group.created),
+        "runningSince": None,
+        "lastStart": None,
+        "running": sums.states["running"],
+        "starting": sums.states["starting"],
+        "pending": sums.pending,
+        "succeeded": sums.states["succeeded"],
+        "minimum": group.minimum,
+        "holds": amounts(sums.used, picture.names),
+        "contest": None,
+        "limits": [],
+        "places": [],
+        "missing": [],
+        "outlook": None,
+        "containers": [],
+        "needs": [],
+        "notes": [NOT_EVERYTHING],
+    }
 
 
 def _competitors(
