@@ -54,6 +54,7 @@ class Board:
         events: list[Event] = []
         if changes:
             self.version += 1
+            self._cache.clear()
             if self.picture.schedulers != self._schedulers:
                 self._schedulers = self.picture.schedulers
                 changes.nodes.update(self.picture.nodes)

@@ -136,7 +136,7 @@ class ClusterPicture:
     @property
     def namespaces(self) -> set[str]:
         """The namespaces that have jobs or pods."""
-        return {each.namespace for each in (*self.groups.values(), *self.pods.values())}
+        return {group.namespace for group in self.groups.values()} | {pod.namespace for pod in self.pods.values()}
 
     # ---- what there is ------------------------------------------------------------------------------------
 

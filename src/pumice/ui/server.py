@@ -18,7 +18,7 @@ from pumice.ui.http_errors import NotFoundError, RequestError, UnavailableError
 from pumice.ui.request_guard import SECURITY_HEADERS, RequestGuard
 from pumice.ui.routes import UiRoutes
 from pumice.ui.static_files import INDEX, StaticFile, StaticFiles
-from pumice.ui.stream import CONTROL, TOPICS, encode_event
+from pumice.ui.stream import GZIP_HEADER, TOPICS, deflated, encode_event
 from pumice.ui.viewer import Viewer
 
 log = logging.getLogger(__name__)
@@ -152,22 +152,25 @@ class UiServer:
             raise UnavailableError(f"{MOST_STREAMS} streams are open already", reason="TooManyStreams")
         asked = request.query.get("topics")
         topics = frozenset(asked.split(",")) if asked else frozenset(TOPICS)
+        compressed = _accepts_gzip(request)
         response = web.StreamResponse(
             headers={
                 **SECURITY_HEADERS,
                 "Content-Type": "text/event-stream; charset=utf-8",
                 "Cache-Control": "no-store",
                 "X-Accel-Buffering": "no",
+                **({"Content-Encoding": "gzip"} if compressed else {}),
             }
         )
         task = asyncio.current_task()
         assert task is not None
         self._streams.add(task)
         try:
-            events = hub.follow(topics | CONTROL, viewer.scope)
+            events = hub.follow(topics, viewer.scope, compressed=compressed)
             await response.prepare(request)
             hello = encode_event("hello", watcher.hello(), hub.next_id)
-            await response.write(b"retry: %d\n\n" % RETRY_MILLISECONDS + hello)
+            first = b"retry: %d\n\n" % RETRY_MILLISECONDS + hello
+            await response.write(GZIP_HEADER + deflated(first) if compressed else first)
             async with asyncio.timeout(REVIEWED_SECONDS if viewer.authentication == "cluster" else None):
                 async for content in events:
                     await response.write(content)

@@ -1,12 +1,16 @@
-"""Server-sent events for all viewers: each event is encoded once, and every viewer is sent the same bytes.
+"""Server-sent events for all viewers: each event is encoded and compressed once, and all viewers get the same bytes.
 
 The hub keeps the latest events in a ring. A viewer is a position in it; one that falls behind the ring is disconnected,
 and its browser connects again and reads the documents anew.
+
+A compressed stream is one gzip file without an end: its header, and the blocks of each event, which refer to nothing
+outside of themselves and therefore fit into the stream of any viewer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 
@@ -15,40 +19,62 @@ import msgspec
 from pumice.ui.values import Document
 from pumice.ui.viewer import EVERYTHING, ViewerScope
 
-RING = 256
-"""Events that are kept for viewers who read slowly."""
+RING_EVENTS, RING_BYTES = 256, 2 << 20
+"""Events, and bytes of them, that are kept for viewers who read slowly."""
 TOPICS = ("tree", "nodes", "decisions", "changed")
 CONTROL = frozenset({"hello", "beat"})
 """Events that every viewer gets."""
+GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\x03"
+GZIP_LEVEL = 5
 
 Restrict = Callable[[str, Document, ViewerScope], Document | None]
 
 
-class StreamEvent:
-    """An event, and its bytes for each scope that a viewer has asked for."""
-
-    __slots__ = ("_bytes", "_document", "_number", "_restrict", "topic")
-
-    def __init__(self, topic: str, document: Document, number: str, restrict: Restrict) -> None:
-        self.topic = topic
-        self._document = document
-        self._number = number
-        self._restrict = restrict
-        self._bytes: dict[ViewerScope, bytes] = {EVERYTHING: encode_event(topic, document, number)}
-
-    def for_viewer(self, scope: ViewerScope) -> bytes:
-        """The bytes for a viewer; empty if there is nothing in it that the viewer may see."""
-        found = self._bytes.get(scope)
-        if found is None:
-            shown = self._restrict(self.topic, self._document, scope)
-            found = encode_event(self.topic, shown, self._number) if shown is not None else b""
-            self._bytes[scope] = found
-        return found
+def deflated(content: bytes) -> bytes:
+    """The blocks of a part of a compressed stream."""
+    part = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return part.compress(content) + part.flush(zlib.Z_FULL_FLUSH)
 
 
 def encode_event(topic: str, document: Document, number: str) -> bytes:
     """An event as it is sent. JSON has no line breaks outside of strings, and in strings they are escaped."""
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (number.encode(), topic.encode(), msgspec.json.encode(document))
+
+
+class StreamEvent:
+    """An event as bytes, plain and compressed, for everybody and for each scope that a viewer has asked for."""
+
+    __slots__ = ("_compressed", "_number", "_plain", "_restrict", "topic")
+
+    def __init__(self, topic: str, document: Document, number: str, restrict: Restrict) -> None:
+        self.topic = topic
+        self._number = number
+        self._restrict = restrict
+        self._plain: dict[ViewerScope, bytes] = {EVERYTHING: encode_event(topic, document, number)}
+        self._compressed: dict[ViewerScope, bytes] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes of the event."""
+        return len(self._plain[EVERYTHING])
+
+    def plain(self, scope: ViewerScope) -> bytes:
+        """The bytes for a viewer; empty if there is nothing in it that the viewer may see."""
+        found = self._plain.get(scope)
+        if found is None:
+            data = self._plain[EVERYTHING].partition(b"\ndata: ")[2]
+            shown = self._restrict(self.topic, msgspec.json.decode(data), scope)
+            found = encode_event(self.topic, shown, self._number) if shown is not None else b""
+            self._plain[scope] = found
+        return found
+
+    def compressed(self, scope: ViewerScope) -> bytes:
+        """The same for a compressed stream."""
+        found = self._compressed.get(scope)
+        if found is None:
+            plain = self.plain(scope)
+            found = self._compressed[scope] = deflated(plain) if plain else b""
+        return found
 
 
 class StreamHub:
@@ -57,7 +83,8 @@ class StreamHub:
     def __init__(self, epoch: str, restrict: Restrict) -> None:
         self._epoch = epoch
         self._restrict = restrict
-        self._ring: deque[StreamEvent] = deque(maxlen=RING)
+        self._ring: deque[StreamEvent] = deque()
+        self._bytes = 0
         self._published = 0
         self._news = asyncio.Event()
         self.viewers = 0
@@ -67,15 +94,24 @@ class StreamHub:
         """The id of the event that comes next."""
         return f"{self._epoch}.{self._published}"
 
-    def publish(self, events: Iterable[tuple[str, Document]]) -> None:
-        """Send events to all viewers."""
+    def publish(self, events: Iterable[tuple[str, Document]]) -> int:
+        """Send events to all viewers; returns their size in bytes."""
+        size = 0
         for topic, document in events:
-            self._ring.append(StreamEvent(topic, document, self.next_id, self._restrict))
+            event = StreamEvent(topic, document, self.next_id, self._restrict)
+            self._ring.append(event)
             self._published += 1
+            size += event.size
+        self._bytes += size
+        while len(self._ring) > RING_EVENTS or (self._bytes > RING_BYTES and len(self._ring) > 1):
+            self._bytes -= self._ring.popleft().size
         self._news.set()
         self._news.clear()
+        return size
 
-    async def follow(self, topics: Collection[str], scope: ViewerScope) -> AsyncIterator[bytes]:
+    async def follow(
+        self, topics: Collection[str], scope: ViewerScope, *, compressed: bool = False
+    ) -> AsyncIterator[bytes]:
         """The events from now on, as many at a time as have come; ends when the viewer is too slow."""
         position = self._published
         self.viewers += 1
@@ -88,9 +124,8 @@ class StreamHub:
                     return
                 fresh = [self._ring[j] for j in range(len(self._ring) - behind, len(self._ring))]
                 position = self._published
-                content = b"".join(
-                    event.for_viewer(scope) for event in fresh if event.topic in topics or event.topic in CONTROL
-                )
+                wanted = [event for event in fresh if event.topic in topics or event.topic in CONTROL]
+                content = b"".join(each.compressed(scope) if compressed else each.plain(scope) for each in wanted)
                 if content:
                     yield content
         finally:

@@ -14,8 +14,10 @@ from pumice.ui.board import Board, now_text, restricted_event
 from pumice.ui.stream import StreamHub
 from pumice.ui.values import SECOND, Document, time_text
 
-TICK_SECONDS = 0.25
-"""Seconds between two refreshes of the board: changes within are sent together."""
+TICK_SECONDS, LONGEST_TICK_SECONDS = 0.25, 0.8
+"""Seconds between two refreshes of the board: changes within are sent together. After much was sent it takes longer."""
+BYTES_PER_SECOND = 100_000
+"""Bytes of events, before compression, that a viewer is sent in a second, if no change has to wait longer for it."""
 BEAT_SECONDS = 5.0
 
 
@@ -64,8 +66,8 @@ class BoardWatcher:
             await self._sync()
             tasks.create_task(self._beat())
             while True:
-                self._publish(self.board.refresh())
-                await asyncio.sleep(TICK_SECONDS)
+                size = self._publish(self.board.refresh())
+                await asyncio.sleep(min(LONGEST_TICK_SECONDS, max(TICK_SECONDS, size / BYTES_PER_SECOND)))
                 self.board.picture.apply(self._feed.drain())
                 self._decisions.poll()
 
@@ -80,9 +82,8 @@ class BoardWatcher:
         self.board.refresh()
         self.complete.set()
 
-    def _publish(self, events: list[tuple[str, Document]]) -> None:
-        if events:
-            self.hub.publish(events)
+    def _publish(self, events: list[tuple[str, Document]]) -> int:
+        return self.hub.publish(events) if events else 0
 
     async def _beat(self) -> None:
         while True:

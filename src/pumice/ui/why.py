@@ -20,8 +20,8 @@ COMPETITORS_LISTED = 12
 FRESH_SECONDS = 3.0
 NOT_FOUND = 1
 NOT_EVERYTHING = (
-    "you may not list queues, nodes and the jobs of all namespaces; the answer is what the scheduler wrote into objects "
-    "that you may read"
+    "you may not list queues, nodes and the jobs of all namespaces; the answer is what the scheduler wrote into "
+    "objects that you may read"
 )
 
 
