@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable
 
 import msgspec
 
@@ -109,11 +109,15 @@ class StreamHub:
         self._news.clear()
         return size
 
-    async def follow(
+    def follow(
         self, topics: Collection[str], scope: ViewerScope, *, compressed: bool = False
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """The events from now on, as many at a time as have come; ends when the viewer is too slow."""
-        position = self._published
+        return self._follow(self._published, topics, scope, compressed)
+
+    async def _follow(
+        self, position: int, topics: Collection[str], scope: ViewerScope, compressed: bool
+    ) -> AsyncGenerator[bytes, None]:
         self.viewers += 1
         try:
             while True:

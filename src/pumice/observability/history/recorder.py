@@ -46,10 +46,11 @@ class HistoryRecorder:
         self._names: Sequence[str] = ()
         self._next = 0.0
         self._trouble = False
+        self._closed = False
 
     def observe_cycle(self, cycle: Cycle) -> None:
         """Take a sample, if the last one is long enough ago; hand the step over if it has ended."""
-        if cycle.started < self._next:
+        if cycle.started < self._next or self._closed:
             return
         self._next = cycle.started + SAMPLE_SECONDS
         step = int(cycle.started) // SECONDS.step * SECONDS.step
@@ -73,7 +74,10 @@ class HistoryRecorder:
         return 200, msgspec.json.encode(found)
 
     def close(self) -> None:
-        """Write what there is, and close the file."""
+        """Write what there is, and close the file. Later cycles are not recorded."""
+        if self._closed:
+            return
+        self._closed = True
         self._hand_over()
         self._thread.shutdown(wait=True)
         if self._store is not None:
