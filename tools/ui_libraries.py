@@ -1,6 +1,6 @@
 """The libraries that the pages of ``pumice ui`` ship: checks them against their list, or copies them anew.
 
-The pages need no build step, so the list ``src/pumice/ui/web/vendor/libraries.json`` is what a lock file would be: name,
+The pages need no build step, so ``src/pumice/ui/web/vendor/libraries.json`` is what a lock file would be: name,
 version, licence, reason, and the SHA-256 of each file. axe-core, which only the browser tests load, stands in it too.
 
 ``python -m tools.ui_libraries`` compares files and list. After ``npm ci`` in tools/ui, ``--copy`` takes the files from
@@ -60,10 +60,8 @@ def differences(root: Path = ROOT) -> list[str]:
             elif _sha256(path.read_bytes()) != file["sha256"]:
                 found.append(f"{file['path']}: not the file of {library['name']} {library['version']} that is listed")
     folder = root / LIST.parent.relative_to(ROOT)
-    for path in sorted(folder.iterdir()):
-        if path.suffix in {".js", ".css"} and path not in listed:
-            found.append(f"{path.relative_to(root)}: not listed in {LIST.name}")
-    return found
+    shipped = {path for path in folder.iterdir() if path.suffix in {".js", ".css"}}
+    return found + [f"{path.relative_to(root)}: not listed in {LIST.name}" for path in sorted(shipped - listed)]
 
 
 def copy() -> None:

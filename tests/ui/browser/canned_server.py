@@ -14,19 +14,21 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 WEB = Path(__file__).resolve().parents[3] / "src/pumice/ui/web"
 NOW = "2026-11-16T19:12:03Z"
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
-    "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 Json = Any
 
 
-def queue_row(path: str, *, weight: int, part: float, used: int, own: int, entitled: int, leaf: bool) -> dict[str, Json]:
+def queue_row(
+    path: str, *, weight: int, part: float, used: int, own: int, entitled: int, leaf: bool
+) -> dict[str, Json]:
     """A row of 1,000 cores: everything in thousandths of them."""
     parent, _, name = path.rpartition("/")
     return {
@@ -102,11 +104,13 @@ class CannedCluster:
             for number in range(nodes)
         ]
         self.version = 1
+        self.token = ""
+        """What a viewer must have, in the cookie that a login sets; empty: nothing."""
         self.jobs: list[dict[str, Json]] = []
         self.events: list[dict[str, Json]] = []
         self._listeners: list[queue.Queue[str]] = []
 
-    def document(self, path: str, query: dict[str, list[str]]) -> Json:
+    def document(self, path: str) -> Json:
         """What is served at a path; None: not found."""
         kind = path.removeprefix("/api/").split("/")
         common = {"epoch": "canned", "version": self.version}
@@ -118,7 +122,13 @@ class CannedCluster:
             case ["nodes"]:
                 return common | {"nodes": self.nodes}
             case ["jobs"]:
-                found = {"total": len(self.jobs), "matched": len(self.jobs), "continue": None, "users": [], "phases": {}}
+                found = {
+                    "total": len(self.jobs),
+                    "matched": len(self.jobs),
+                    "continue": None,
+                    "users": [],
+                    "phases": {},
+                }
                 return common | found | {"jobs": self.jobs}
             case ["jobs", namespace, name]:
                 job = next(job for job in self.jobs if job["key"] == f"{unquote(namespace)}/{unquote(name)}")
@@ -131,7 +141,8 @@ class CannedCluster:
                     "path": self.queues[:2],
                 }
             case ["queues", name]:
-                return common | self._queue(unquote(name))
+                found = self._queue(unquote(name))
+                return common | found if found else None
             case ["decisions"]:
                 return common | {"source": "log", "decisions": []}
             case _:
@@ -154,7 +165,7 @@ class CannedCluster:
     def listener(self) -> Iterator[queue.Queue[str]]:
         """The events for one page."""
         events: queue.Queue[str] = queue.Queue()
-        versions = {name: self.version for name in ("tree", "nodes", "jobs", "decisions")}
+        versions = dict.fromkeys(("tree", "nodes", "jobs", "decisions"), self.version)
         connection = {"connected": True, "behind": [], "since": None}
         hello = {"epoch": "canned", "time": NOW, "versions": versions, "connection": connection}
         events.put(f"event: hello\ndata: {json.dumps(hello)}\n\n")
@@ -175,8 +186,10 @@ class CannedCluster:
         }
         return {"time": NOW, "cluster": cluster, "queues": self.queues, "notes": []}
 
-    def _queue(self, name: str) -> dict[str, Json]:
-        row = next(row for row in self.queues if name in {row["name"], row["path"]})
+    def _queue(self, name: str) -> dict[str, Json] | None:
+        row = next((row for row in self.queues if name in {row["name"], row["path"]}), None)
+        if row is None:
+            return None
         above = [other for other in self.queues if row["path"].startswith(other["path"] + "/")]
         holders = {"used": row["used"], "waiting": {}, "share": 0.1, "part": 1, "jobs": 1, "tasks": row["tasks"]}
         flow = {"path": self.queues[1]["path"], "name": self.queues[1]["name"], "amount": 5000}
@@ -221,12 +234,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         address = urlsplit(self.path)
-        if address.path == "/api/stream":
+        if address.path.startswith("/api/") and not self._is_allowed():
+            self._refuse(401, "Unauthorized", "a token is needed")
+        elif address.path == "/api/stream":
             self._stream()
         elif address.path.startswith("/api/"):
-            document = self.cluster.document(address.path, parse_qs(address.query))
-            missing = {"error": {"code": 404, "reason": "NotFound", "message": "not found"}}
-            self._answer(200 if document else 404, "application/json", json.dumps(document or missing).encode())
+            document = self.cluster.document(address.path)
+            if document is None:
+                name = unquote(address.path.rpartition("/")[2])
+                self._refuse(404, "NotFound", f'Queue "{name}" not found')
+            else:
+                self._answer(200, "application/json", json.dumps(document).encode())
         elif address.path.startswith("/static/"):
             file = WEB / address.path.removeprefix("/static/")
             kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
@@ -234,8 +252,24 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(200, "text/html; charset=utf-8", (WEB / "index.html").read_bytes())
 
-    def _answer(self, status: int, kind: str, content: bytes) -> None:
+    def do_POST(self) -> None:
+        given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if given["token"] == self.cluster.token and self.headers["X-Requested-With"] == "pumice":
+            self._answer(204, "application/json", b"", cookie="pumice_ui=yes; HttpOnly; SameSite=Strict; Path=/")
+        else:
+            self._refuse(401, "Unauthorized", "the token is not valid")
+
+    def _is_allowed(self) -> bool:
+        return not self.cluster.token or "pumice_ui=yes" in self.headers.get("Cookie", "")
+
+    def _refuse(self, status: int, reason: str, message: str) -> None:
+        error = {"error": {"code": status, "reason": reason, "message": message}}
+        self._answer(status, "application/json", json.dumps(error).encode())
+
+    def _answer(self, status: int, kind: str, content: bytes, cookie: str = "") -> None:
         self.send_response(status)
+        if cookie:
+            self.send_header("Set-Cookie", cookie)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Content-Security-Policy", POLICY)
@@ -260,7 +294,7 @@ class _Handler(BaseHTTPRequestHandler):
                 except OSError:
                     return
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # named so where it is overridden
         """Requests are not printed."""
 
 

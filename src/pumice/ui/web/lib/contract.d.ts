@@ -223,6 +223,7 @@ export interface Side {
 }
 
 export interface Competitor {
+  kind?: "queue" | "namespace" | "job";
   name: string;
   path: string;
   ours: boolean;

@@ -121,7 +121,9 @@ export function percent(share) {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";
   const value = share * 100;
   if (value > 0 && value < 0.1) return "<0.1%";
-  return `${value.toLocaleString(undefined, { maximumFractionDigits: value < 10 ? 1 : 0 })}%`;
+  const digits = Math.abs(value) < 10 ? 1 : 0;
+  const rounded = Number(value.toFixed(digits)) || 0; // never "-0"
+  return `${rounded.toLocaleString(undefined, { maximumFractionDigits: digits })}%`;
 }
 
 const UID = /-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;

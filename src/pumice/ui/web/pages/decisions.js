@@ -145,12 +145,15 @@ function Sides({ sides }) {
  * @returns {string}
  */
 function key(measure, value) {
-  return measure === "priority" ? number(value) : percent(value);
+  if (measure === "priority") return number(value);
+  if (measure !== "want") return percent(value);
+  const text = percent(Math.abs(value));
+  return text === "0%" ? "even" : `${text} ${value > 0 ? "short" : "over"}`;
 }
 
-/** @param {{before: number, after: number, most: number}} props a move from one value to another, around zero */
+/** @param {{before: number, after: number, most: number}} props a move around zero: short is left, over is right */
 function Shift({ before, after, most }) {
-  const x = (/** @type {number} */ value) => 60 + (value / most) * 54;
+  const x = (/** @type {number} */ value) => 60 - (value / most) * 54;
   return html`<svg class="shift" width="120" height="14" aria-hidden="true">
     <line class="shift-zero" x1="60" x2="60" y1="1" y2="13" />
     <line class="shift-move" x1=${x(before)} x2=${x(after)} y1="7" y2="7" />

@@ -129,7 +129,7 @@ function Square({ node, measure, first, large }) {
       tabindex=${first ? 0 : -1}
       style=${{ "--use": `${Math.round(Math.min(1, share ?? 0) * 100)}%` }}
       title=${label}
-      aria-label=${label}
+      aria-label=${large ? undefined : label}
     >${large && html`<${NodeFace} node=${node} share=${share} />`}</a>
   </li>`;
 }
@@ -143,9 +143,9 @@ function NodeFace({ node, share }) {
       .slice(0, 4)
       .map((resource) => {
         const part = (node.used[resource.name] ?? 0) / (node.offered[resource.name] ?? 1);
-        return html`<span class="square-line" aria-hidden="true"
+        return html`<span class="square-line"
           ><span>${resource.label}</span
-          ><svg class="mini-bar" width="100%" height="6">
+          ><svg class="mini-bar" width="100%" height="6" role="img" aria-label=${percent(part)}>
             <rect class="bar-ground" width="100%" height="6" /><rect class="bar-used" width=${`${Math.min(100, part * 100)}%`} height="6" /></svg
         ></span>`;
       })}

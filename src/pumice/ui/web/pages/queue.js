@@ -182,7 +182,8 @@ function cell(amounts, name) {
 function FlowCard({ document, query }) {
   const { queue, flows } = document;
   const names = resourceOrder(Object.keys(flows));
-  const busiest = names.find((name) => flows[name]?.lendsTo.length || flows[name]?.borrowsFrom.length);
+  const moves = (/** @type {string} */ name) => flows[name]?.lendsTo.length || flows[name]?.borrowsFrom.length;
+  const busiest = [queue.share.dominant ?? "", ...names].find(moves);
   const resource = query.get("flow") ?? busiest ?? queue.share.dominant ?? names[0] ?? "";
   const flow = flows[resource];
   return html`<${Card}
@@ -216,22 +217,25 @@ function HistoryCard({ path, row, query }) {
   const names = resourceOrder(Object.keys(document?.used ?? {}));
   const resource = query.get("resource") ?? row.share.dominant ?? names[0] ?? "";
   const scale = scaleOf(resource);
+  // A young cluster has no past: the chart begins where something was recorded.
+  const start = document?.used[resource]?.findIndex((value) => value !== null) ?? -1;
+  const times = start < 0 ? [] : (document?.times.slice(start) ?? []);
   const scaled = (/** @type {Record<string, (number | null)[]> | undefined} */ columns) =>
-    (columns?.[resource] ?? []).map((value) => (value === null ? null : value / scale));
+    (columns?.[resource] ?? []).slice(start).map((value) => (value === null ? null : value / scale));
   return html`<${Card}
     title="Used against entitled"
     aside=${html`<div class="buttons">
-      ${names.length > 1 && html`<${Select} label="" value=${resource} options=${names.map((name) => [name, resourceLabel(name)])} set=${(/** @type {string} */ value) => setQuery({ resource: value })} />`}
+      ${names.length > 1 && html`<${Select} label="Resource" value=${resource} options=${names.map((name) => [name, resourceLabel(name)])} set=${(/** @type {string} */ value) => setQuery({ resource: value })} />`}
       <${Choice} label="Range" value=${range} options=${RANGES} set=${(/** @type {string} */ value) => setQuery({ range: value })} />
     </div>`}
   >
     ${
-      document?.times.length
+      times.length
         ? html`<${TimeChart}
             key=${`${range}/${resource}`}
             label=${`${resourceLabel(resource)} used by ${row.name} and entitled to, in the last ${range}`}
-            times=${document.times}
-            columns=${[scaled(document.used), scaled(document.entitled), scaled(document.waiting)]}
+            times=${times}
+            columns=${[scaled(document?.used), scaled(document?.entitled), scaled(document?.waiting)]}
             lines=${[
               { label: "Used", colour: "--used", filled: true },
               { label: "Entitled", colour: "--text", dash: [6, 4] },

@@ -34,10 +34,11 @@ function Level({ rung, level, measure }) {
     ? rung.competitors.find((other) => other.path === first.name || other.name === first.name)
     : undefined;
   const rows = shortened(rung.competitors, ahead);
+  const kind = rung.competitors[0]?.kind ?? "queue";
   const hidden = rung.competitorsTotal - rows.length;
   return html`<li class="path-level">
     <div class="path-title">
-      <b title=${ours.name}>${lastPart(ours.name)}</b>
+      ${kind !== "queue" && html`<span class="quiet">${kind}</span>`} <b title=${ours.name}>${lastPart(ours.name)}</b>
       <span>${verdict(rung, level)}</span>
     </div>
     <ul class="path-rows">

@@ -40,16 +40,17 @@ export function TreeGrid({ lines, capacity, measure, label, fold }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const { first, end } = useWindow(box, lines.length, rowHeight);
   const [active, setActive] = useState(/** @type {string | null} */ (null));
-  const wantsFocus = useRef(false);
+  const focusNext = useRef(/** @type {string | null} */ (null));
   const found = lines.findIndex((line) => line.row.path === active);
   const at = Math.max(0, found);
 
   useEffect(() => {
-    if (!wantsFocus.current) return;
-    wantsFocus.current = false;
+    if (focusNext.current === null) return;
     /** @type {HTMLElement | null | undefined} */
     const row = box.current?.querySelector('[role="row"][tabindex="0"]');
-    row?.focus({ preventScroll: true });
+    if (row?.dataset.path !== focusNext.current) return; // not rendered yet: the scroll brings it into the window
+    focusNext.current = null;
+    row.focus({ preventScroll: true });
   });
 
   const move = (/** @type {number} */ to) => {
@@ -60,8 +61,8 @@ export function TreeGrid({ lines, capacity, measure, label, fold }) {
     const room = element.clientHeight - HEAD;
     if (top < element.scrollTop) element.scrollTop = top;
     else if (top + rowHeight > element.scrollTop + room) element.scrollTop = top + rowHeight - room;
-    wantsFocus.current = true;
-    setActive(lines[target].row.path);
+    focusNext.current = lines[target].row.path;
+    setActive(focusNext.current);
   };
 
   const onKeyDown = (/** @type {KeyboardEvent} */ event) => {
