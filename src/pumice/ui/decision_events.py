@@ -24,7 +24,6 @@ from pumice.ui.picture import ClusterPicture
 BIND, EVICT = "Scheduled", "Evict"
 UNBOUNDED = 1 << 30
 """Changes that may wait: Events are read before anything takes them."""
-MOST_JOBS = 50_000
 COMPONENT = "pumice"
 _BOUND = re.compile(r"Successfully assigned (?P<task>\S+) to (?P<node>\S+)")
 _EVICTED = re.compile(
@@ -86,12 +85,14 @@ class DecisionEvents:
     def __init__(self, api: Api, feed: DecisionFeed, picture: ClusterPicture) -> None:
         self._feed = feed
         self._picture = picture
-        self._jobs: dict[str, str] = {}  # of pods that were bound: an evicted pod may be gone when its Event comes
         self._changes = ChangeQueue(UNBOUNDED)
         self.informers: Sequence[Informer[Any]] = [
             Informer(api, SCHEDULING_EVENTS, self._changes, ListOptions(fields=f"reason={reason}"))
             for reason in (BIND, EVICT)
         ]
+
+    def close(self) -> None:
+        """Nothing is open: the informers end with their tasks."""
 
     def poll(self) -> None:
         """Take the Events that have come, oldest first."""
@@ -102,9 +103,5 @@ class DecisionEvents:
         self._feed.add(self._decision(event) for event in fresh)
 
     def _decision(self, event: EventSeen) -> DecisionSeen:
-        pod = self._picture.pods.get(event.task)
-        job = pod.group if pod is not None else self._jobs.get(event.task, "")
-        if len(self._jobs) > MOST_JOBS:
-            self._jobs.clear()
-        self._jobs[event.task] = job
+        job = self._picture.job_of(event.task)
         return DecisionSeen(event.time, None, event.kind, event.task, event.node, job, event.action, event.preemptor)

@@ -69,6 +69,12 @@ class DecisionLogTail:
         self._rest = b""
         self.informers: Sequence[Informer[Any]] = ()
 
+    def close(self) -> None:
+        """Stop following."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def poll(self) -> None:
         """Read what has been written since the last time."""
         try:

@@ -17,6 +17,9 @@ from pumice.kube.watch.change_queue import Change
 from pumice.model.specs import ROOT
 from pumice.ui.objects import ENDED, HOLDING, GroupSeen, NodeSeen, PodSeen, QueueSeen, SeenObjects
 
+MOST_REMEMBERED = 10_000
+"""Deleted pods whose jobs are remembered: Events and decisions name them later."""
+
 
 @dataclass(slots=True)
 class PodSums:
@@ -98,6 +101,7 @@ class ClusterPicture:
         self._node_pods: defaultdict[str, set[str]] = defaultdict(set)
         self._named: defaultdict[str, list[str]] = defaultdict(list)  # namespace/name of the owner: keys of PodGroups
         self._changes = PictureChanges(tree=True)
+        self._gone: dict[str, str] = {}  # deleted pods, with the keys of their jobs
         self.queue_paths: dict[str, str] = {}  # of each Queue object, as of the last tree that was built
         self.revision = 0  # grows with every change
         seen = self.seen
@@ -151,6 +155,11 @@ class ClusterPicture:
     def pods_on(self, node: str) -> Iterator[PodSeen]:
         """The pods on a node that have not ended."""
         return (pod for key in self._node_pods.get(node, ()) if (pod := self.pods[key]).state not in ENDED)
+
+    def job_of(self, pod: str) -> str:
+        """The key of the job of a pod, also of one that was deleted a moment ago; empty if it has none."""
+        found = self.pods.get(pod)
+        return found.group if found is not None else self._gone.get(pod, "")
 
     def find_job(self, namespace: str, name: str) -> str | None:
         """The key of the PodGroup of this name, else of the newest one whose owner has this name."""
@@ -209,9 +218,16 @@ class ClusterPicture:
             self._uncount(key, old)
         if new is None:
             self.pods.pop(key, None)
+            if old is not None and old.group:
+                self._remember(key, old.group)
         else:
             self.pods[key] = new
             self._count(key, new)
+
+    def _remember(self, key: str, group: str) -> None:
+        if len(self._gone) >= MOST_REMEMBERED:
+            self._gone.clear()
+        self._gone[key] = group
 
     def _count(self, key: str, pod: PodSeen) -> None:
         if pod.group:

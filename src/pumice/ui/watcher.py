@@ -32,6 +32,9 @@ class DecisionSource(Protocol):
     def poll(self) -> None:
         """Take the decisions that have come."""
 
+    def close(self) -> None:
+        """Let go of what is open."""
+
 
 class BoardWatcher:
     """Runs the informers, refreshes the board and publishes its events."""
@@ -60,6 +63,12 @@ class BoardWatcher:
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
+        try:
+            await self._run()
+        finally:
+            self._decisions.close()
+
+    async def _run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers:
                 tasks.create_task(informer.run())
