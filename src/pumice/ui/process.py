@@ -19,6 +19,7 @@ from pumice.ui.decision_events import DecisionEvents
 from pumice.ui.decision_log_tail import DecisionLogTail
 from pumice.ui.decisions import DecisionFeed
 from pumice.ui.history import QueueHistories, history_source
+from pumice.ui.metrics import page_metrics
 from pumice.ui.picture import ClusterPicture
 from pumice.ui.request_guard import RequestGuard
 from pumice.ui.routes import UiRoutes
@@ -90,4 +91,5 @@ class UiProcess:
                 unsynced_informers(self.watcher.informers)
                 or ("" if self.watcher.complete.is_set() and self.server.url else "not listening yet")
             ),
+            metrics=lambda: list(page_metrics(self.watcher.informers, self.watcher.hub.viewers)),
         )

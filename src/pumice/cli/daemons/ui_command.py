@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pumice.cli.daemons.daemon import SUPERVISED_VARIABLE, MetricsAddress, cluster_access, cluster_options, run_daemon
+from pumice.cli.daemons.daemon import (
+    SUPERVISED_VARIABLE,
+    MetricsAddress,
+    cluster_access,
+    cluster_options,
+    metrics_option,
+    run_daemon,
+)
 from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -20,7 +27,6 @@ if TYPE_CHECKING:
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DEFAULT_LISTEN = "127.0.0.1:6441"
-NO_METRICS = MetricsAddress(None, explicit=False)
 
 
 @click.command()
@@ -59,6 +65,7 @@ NO_METRICS = MetricsAddress(None, explicit=False)
     default="",
     help="History of queues: the file of pumice scheduler --history, or the address of its endpoint /history.",
 )
+@metrics_option("")
 def ui(
     kubeconfig: Path | None,
     context: str,
@@ -70,6 +77,7 @@ def ui(
     self_signed: bool,
     decision_log: Path | None,
     history: str,
+    answering: MetricsAddress,
 ) -> None:
     """Show the cluster on a web page.
 
@@ -119,7 +127,7 @@ def ui(
     if SUPERVISED_VARIABLE not in os.environ:
         scheme, (name, number) = "https" if tls else "http", at.getsockname()[:2]
         echo(f"web page at {scheme}://{f'[{name}]' if ':' in name else name}:{number}", err=True)
-    run_daemon(access, lambda api: UiProcess(api, settings), "showing", NO_METRICS, lambda process: process.probes())
+    run_daemon(access, lambda api: UiProcess(api, settings), "showing", answering, lambda process: process.probes())
 
 
 def _authenticator(token: str | None, cluster_auth: bool, api: Api, picture: ClusterPicture) -> Authenticator:
