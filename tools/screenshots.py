@@ -1,6 +1,8 @@
 """Make the pictures of docs/pictures/ui: each page of ``pumice ui`` on a small cluster with something to see.
 
-``python -m tools.screenshots [FOLDER]``. Needs Chromium and kubectl; takes a minute.
+python -m tools.screenshots [FOLDER]
+
+Needs Chromium and kubectl; takes a minute.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import sys
 import tempfile
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from playwright.sync_api import Browser
 
@@ -22,7 +24,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs/pictures/ui"
 DESKTOP = (1180, 740)
 PHONE = (360, 740)
 SETTLING = 1500  # milliseconds after the page has loaded: charts are drawn, answers have come
-HISTORY = 40.0  # seconds that a chart should show
+HISTORY = 60.0  # seconds that a chart should show
 
 Scheme = Literal["light", "dark"]
 
@@ -69,7 +71,7 @@ def main() -> int:
         cluster.apply("owners.yaml")
         cluster.await_document("/api/decisions?kind=evict&limit=500", taken_by_science)
         cluster.await_document("/api/jobs/science/ocean", lambda job: job["job"]["phase"] == "Running")
-        cluster.await_document("/api/queues/models/history?range=hour", lambda found: _span(found["times"]) >= HISTORY)
+        cluster.await_document("/api/queues/models/history?range=hour", lambda found: _recorded(found) >= HISTORY)
         for name, path, wait_for, size, scheme in pictures(cluster):
             file = folder / f"{name}.png"
             take(browser, cluster.page + path, file, size=size, scheme=scheme, wait_for=wait_for)
@@ -77,8 +79,11 @@ def main() -> int:
     return 0
 
 
-def _span(times: list[float]) -> float:
-    return times[-1] - times[0] if times else 0.0
+def _recorded(history: Any) -> float:
+    """Seconds between the first and the last recorded point."""
+    column = history["used"].get("cpu", [])
+    times = [time for time, value in zip(history["times"], column, strict=True) if value is not None]
+    return float(times[-1] - times[0]) if times else 0.0
 
 
 if __name__ == "__main__":

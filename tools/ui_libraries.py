@@ -3,9 +3,11 @@
 The pages need no build step, so ``src/pumice/ui/web/vendor/libraries.json`` is what a lock file would be: name,
 version, licence, reason, and the SHA-256 of each file. axe-core, which only the browser tests load, stands in it too.
 
-``python -m tools.ui_libraries`` compares files and list. After ``npm ci`` in tools/ui, ``--copy`` takes the files from
-there and writes their hashes into the list. A browser resolves no bare module names and would look for source maps that
-are not shipped, so both are changed while copying; nothing else is.
+python -m tools.ui_libraries [--copy]
+
+Compares files and list. With ``--copy``, after ``npm ci`` in tools/ui, it takes the files from there and writes their
+hashes into the list. A browser resolves no bare module names and would look for source maps that are not shipped, so
+both are changed while copying; nothing else is.
 """
 
 from __future__ import annotations
