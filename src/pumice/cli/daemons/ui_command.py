@@ -109,11 +109,11 @@ def ui(
             "--cluster-auth"
         )
     access = cluster_access(kubeconfig, context)
+    tls = _tls_context(tls_cert, tls_key, host) if tls_cert or self_signed else None
     try:
         at = bound(host, port)
     except OSError as error:
         raise click.ClickException(f"--listen {listen}: {error.strerror or error}") from None
-    tls = _tls_context(tls_cert, tls_key, host) if tls_cert or self_signed else None
     settings = UiSettings(
         at,
         access.server,
