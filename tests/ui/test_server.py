@@ -48,6 +48,8 @@ def test_files_links_and_refusals(tmp_path: Path) -> None:
             for path, reason in (
                 ("/api/none", "NotFound"),
                 ("/api/jobs?limit=0", "BadRequest"),
+                (f"/api/jobs?limit={'9' * 5000}", "BadRequest"),
+                ("/static/a%00b", "NotFound"),
                 ("/api/jobs?continue=x", "BadRequest"),
                 ("/api/jobs?sort=up", "BadRequest"),
                 ("/api/decisions?after=-1", "BadRequest"),
@@ -60,6 +62,10 @@ def test_files_links_and_refusals(tmp_path: Path) -> None:
                 status, headers, body = await page.answer(path)
                 assert json.loads(body)["error"]["reason"] == reason, path
                 assert headers["Content-Type"] == "application/json; charset=utf-8"
+
+            by_path = await page.get("/api/queues/root%2Fdefault")
+            assert by_path["queue"]["path"] == "root/default"
+            assert (await page.answer("/api/queues/root%252Fdefault"))[0] == 404
 
             assert (await page.answer("/api/tree", Host="evil.example"))[0] == 403
             assert (await page.answer("/", Host="evil.example:80"))[0] == 403

@@ -18,7 +18,7 @@ from pumice.kube.resources import EVENTS, Resource
 from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
 from pumice.ui.decisions import DecisionFeed, DecisionSeen
-from pumice.ui.objects import microseconds_of, reduced_resource
+from pumice.ui.object_decode import microseconds_of, reduced_resource
 from pumice.ui.picture import ClusterPicture
 
 BIND, EVICT = "Scheduled", "Evict"

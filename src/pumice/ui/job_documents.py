@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pumice.ui.objects import GroupSeen, PodSeen
 from pumice.ui.picture import ClusterPicture
 from pumice.ui.queue_tree import QueueForest, share
+from pumice.ui.seen_objects import GroupSeen, PodSeen
 from pumice.ui.values import Document, amounts, time_text
 
 TASKS_LISTED = 500
@@ -80,8 +80,8 @@ def page_limit(text: str | None) -> int:
     """The value of the parameter ``limit``. Raises ``InvalidQueryError``."""
     if not text:
         return PAGE
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= LARGEST_PAGE):
-        raise InvalidQueryError(f"limit: Invalid value: {text!r}: must be a number from 1 to {LARGEST_PAGE}")
+    if not (text.isascii() and text.isdecimal() and len(text) <= 3 and 1 <= int(text) <= LARGEST_PAGE):
+        raise InvalidQueryError(f"limit: Invalid value: {text[:40]!r}: must be a number from 1 to {LARGEST_PAGE}")
     return int(text)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from kubebase.resource_vector import Vector, add, dominant_share
-from pumice.ui.objects import PodSeen
 from pumice.ui.picture import ClusterPicture
+from pumice.ui.seen_objects import PodSeen
 from pumice.ui.values import Document, amounts, time_text
 
 PODS_LISTED = 500

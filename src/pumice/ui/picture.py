@@ -15,7 +15,8 @@ from kubebase.resource_vector import Registry, Vector, add, subtract
 from pumice.kube.decode.convert import SCHEDULERS
 from pumice.kube.watch.change_queue import Change
 from pumice.model.specs import ROOT
-from pumice.ui.objects import ENDED, HOLDING, GroupSeen, NodeSeen, PodSeen, QueueSeen, SeenObjects
+from pumice.ui.object_decode import SeenObjects
+from pumice.ui.seen_objects import ENDED, HOLDING, GroupSeen, NodeSeen, PodSeen, QueueSeen
 
 MOST_REMEMBERED = 10_000
 """Deleted pods whose jobs are remembered: Events and decisions name them later."""

@@ -9,9 +9,9 @@ from typing import TypeVar
 from kubebase.resource_vector import PODS, Vector, add
 from pumice.model.specs import ROOT
 from pumice.ui.job_documents import job_row, jobs_by_need
-from pumice.ui.objects import ENDED, GroupSeen
 from pumice.ui.picture import ClusterPicture, PodSums
 from pumice.ui.queue_tree import PHASES, QueueFigures, QueueForest, dominant, limit_share, share
+from pumice.ui.seen_objects import ENDED, GroupSeen
 from pumice.ui.values import Amounts, Document, amounts, named_amounts, time_text
 
 JOBS_LISTED = 100

@@ -14,8 +14,8 @@ from fractions import Fraction
 from kubebase.resource_vector import PODS, Vector, add, dominant_share, widen
 from pumice.model.queue_tree import Path, QueueTree, build_queue_tree
 from pumice.model.specs import ROOT, Queue
-from pumice.ui.objects import QueueSeen
 from pumice.ui.picture import PodSums, QueueSums
+from pumice.ui.seen_objects import QueueSeen
 
 PHASES = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
 NO_SUMS = QueueSums()

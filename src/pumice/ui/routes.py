@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import unquote
 
 from aiohttp import web
 
@@ -66,7 +65,7 @@ class UiRoutes:
                 "pumice": __version__,
                 "cluster": self._cluster,
                 "now": now_text(),
-                "resources": resource_units(picture.names, known_resources(picture.seen.registry, vectors)),
+                "resources": resource_units(picture.names, known_resources(vectors)),
                 "viewer": {
                     "name": viewer.name,
                     "authentication": viewer.authentication,
@@ -116,7 +115,7 @@ class UiRoutes:
         return await self._histories.of(self._queue(request).id, name, self._board.epoch)
 
     def _queue(self, request: web.Request) -> QueueFigures:
-        name = unquote(request.match_info["name"])
+        name = request.match_info["name"]
         figures = self._board.forest.find(name)
         if figures is None:
             raise NotFoundError(f'Queue "{name}" not found')
@@ -163,7 +162,7 @@ class UiRoutes:
         return EncodedDocument({"epoch": board.epoch, "version": board.version, **document})
 
     def _job(self, request: web.Request, viewer: Viewer) -> str:
-        namespace, name = unquote(request.match_info["namespace"]), unquote(request.match_info["name"])
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
         key = self._picture.find_job(namespace, name)
         if key is None or not viewer.scope.reads(namespace):
             raise NotFoundError(f'Job "{name}" not found in namespace {namespace}')
@@ -179,7 +178,7 @@ class UiRoutes:
     async def node(self, request: web.Request, viewer: Viewer) -> EncodedDocument:
         """One node with its pods."""
         _require(viewer.scope.nodes, "list nodes")
-        name = unquote(request.match_info["name"])
+        name = request.match_info["name"]
         if name not in self._picture.nodes:
             raise NotFoundError(f'Node "{name}" not found')
         return self._board.document(

@@ -91,7 +91,6 @@ class UiServer:
         add("/api/stream", self._stream)
         application.router.add_post("/api/login", self._login)
         application.router.add_post("/api/logout", self._logout)
-        add("/healthz", self._healthz)
         add("/static/{path:.+}", self._static)
         add("/{path:.*}", self._page)
         return application
@@ -198,9 +197,6 @@ class UiServer:
         response = web.Response(status=204, headers=SECURITY_HEADERS)
         response.del_cookie(COOKIE, path="/", httponly=True, secure=self._tls is not None, samesite="Strict")
         return response
-
-    async def _healthz(self, request: web.Request) -> web.StreamResponse:
-        return web.Response(text="ok\n", headers=SECURITY_HEADERS)
 
     # ---- files --------------------------------------------------------------------------------------------
 

@@ -44,6 +44,8 @@ class StaticFiles:
 
     def get(self, path: str) -> StaticFile | None:
         """The file of a path below the folder; None if there is none."""
+        if "\0" in path:
+            return None
         file = (self._folder / path).resolve()
         if not file.is_relative_to(self._folder) or not file.is_file():
             return None

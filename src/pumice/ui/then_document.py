@@ -12,7 +12,7 @@ from pumice.decision_log.log_files import log_files
 from pumice.decision_log.replay import LogError, first_time, replay
 from pumice.engine.engine import Engine
 from pumice.scheduler.queue_status import statuses
-from pumice.ui.objects import SeenObjects
+from pumice.ui.object_decode import SeenObjects
 from pumice.ui.picture import QueueSums
 from pumice.ui.queue_documents import cluster_summary, queue_row
 from pumice.ui.queue_tree import ForestBuilder

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from kubebase.resource_vector import CPU, MEMORY, PODS, Registry
+from kubebase.resource_vector import CPU, MEMORY, PODS
 
 Document = dict[str, Any]
 Amounts = dict[str, int]
@@ -53,6 +53,6 @@ def _unit(place: int, name: str) -> Document:
     return {"name": name, "unit": "milli", "scale": 1000, "display": short, "label": short}
 
 
-def known_resources(registry: Registry, vectors: Iterable[Sequence[int]]) -> set[int]:
+def known_resources(vectors: Iterable[Sequence[int]]) -> set[int]:
     """The places of the resources of which some vector has something."""
     return {j for vector in vectors for j, amount in enumerate(vector) if amount}

@@ -35,7 +35,7 @@ class WaitReports:
     async def of(self, key: str, registry: Registry) -> Document:
         """The report about the PodGroup with this key."""
         namespace, _, name = key.partition("/")
-        arguments = ["why", f"podgroup/{name}", "--namespace", namespace, "-o", "json", *self._cluster]
+        arguments = ["why", f"podgroup/{name}", f"--namespace={namespace}", "-o", "json", *self._cluster]
         status, output, errors = await self._commands.run(arguments)
         if status == NOT_FOUND:
             raise NotFoundError(f'Job "{name}" not found in namespace {namespace}')

@@ -20,6 +20,18 @@ export function resources() {
   return [...RESOURCES.values()];
 }
 
+// Making a formatter takes a hundred times as long as using it.
+const FORMATS = [0, 1, 2].map((digits) => new Intl.NumberFormat(undefined, { maximumFractionDigits: digits }));
+
+/**
+ * @param {number} value
+ * @param {number} digits after the point, 0 to 2
+ * @returns {string}
+ */
+function formatted(value, digits) {
+  return FORMATS[digits]?.format(value) ?? String(value);
+}
+
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
 /**
@@ -31,7 +43,7 @@ export function number(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   const digits = size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2;
-  return value.toLocaleString(undefined, { maximumFractionDigits: digits });
+  return formatted(value, digits);
 }
 
 /**
@@ -123,7 +135,7 @@ export function percent(share) {
   if (value > 0 && value < 0.1) return "<0.1%";
   const digits = Math.abs(value) < 10 ? 1 : 0;
   const rounded = Number(value.toFixed(digits)) || 0; // never "-0"
-  return `${rounded.toLocaleString(undefined, { maximumFractionDigits: digits })}%`;
+  return `${formatted(rounded, digits)}%`;
 }
 
 const UID = /-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;

@@ -57,7 +57,7 @@ function Head({ document }) {
         ${path.map((row) => html`<li><${Link} to=${queueAddress(row)}>${row.name}<//></li>`)}
       </ol>
     </nav>
-    <h1>${job.name} <${Phase} phase=${job.phase} /></h1>
+    <h1>${job.name} <${Word} is="phase"><${Phase} phase=${job.phase} /><//></h1>
     <dl class="facts">
       <div><dt>Namespace</dt><dd>${job.namespace}</dd></div>
       <div><dt>Kind</dt><dd>${job.kind}</dd></div>

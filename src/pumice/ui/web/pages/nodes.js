@@ -83,6 +83,18 @@ function MapLegend() {
  */
 function NodeMap({ nodes, measure }) {
   const large = nodes.length <= FEW;
+  // A row that did not change gives the same element, which the renderer skips: a thousand squares, a few changes.
+  const made = useMemo(
+    () => /** @type {WeakMap<NodeRow, import("../lib/html.js").VNode>} */ (new WeakMap()),
+    [measure, large],
+  );
+  const square = (/** @type {NodeRow} */ node, /** @type {boolean} */ first) => {
+    const held = made.get(node);
+    if (held && held.props.first === first) return held;
+    const fresh = html`<${Square} key=${node.name} node=${node} measure=${measure} first=${first} large=${large} />`;
+    made.set(node, fresh);
+    return fresh;
+  };
   const onKeyDown = (/** @type {any} */ event) => {
     const squares = [...event.currentTarget.children].map((item) => item.firstElementChild);
     const at = squares.indexOf(event.target);
@@ -103,7 +115,7 @@ function NodeMap({ nodes, measure }) {
     go(link.getAttribute("href"));
   };
   return html`<ul class=${large ? "map large" : "map"} aria-label="Nodes by use" onKeyDown=${onKeyDown} onClick=${onClick}>
-    ${nodes.map((node, index) => html`<${Square} key=${node.name} node=${node} measure=${measure} first=${index === 0} large=${large} />`)}
+    ${nodes.map((node, index) => square(node, index === 0))}
   </ul>`;
 }
 

@@ -7,7 +7,7 @@ import { useDocument } from "../lib/documents.js";
 import { html } from "../lib/html.js";
 import { live } from "../lib/live.js";
 import { address, Link, setQuery } from "../lib/router.js";
-import { amount, number, percent, resourceLabel, resourceOrder, scaleOf } from "../lib/units.js";
+import { amount, counted, number, percent, resourceLabel, resourceOrder, scaleOf } from "../lib/units.js";
 import { TimeChart } from "../parts/chart.js";
 import { Card, Choice, Failure, Loading, MiniBar, Select, Table } from "../parts/controls.js";
 import { FlowPicture } from "../parts/flow_picture.js";
@@ -132,6 +132,10 @@ function summary(queue, shares) {
     );
   if (shares.limit !== null && shares.used >= shares.limit - 0.0005) said.push("It has reached its limit.");
   if (queue.tasks.waiting === 0) said.push("Nothing waits.");
+  else if (shares.owed <= 0.0005)
+    said.push(
+      `${counted(queue.tasks.waiting, "task waits", "tasks wait")}, although it has what it is entitled to now.`,
+    );
   return said.join(" ");
 }
 

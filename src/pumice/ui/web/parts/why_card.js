@@ -40,6 +40,10 @@ export function WhyCard({ namespace, name }) {
         !done &&
         html`<section aria-label="Who is served first">
           <h3>Who is served first, from the root down</h3>
+          <p class="quiet caption">
+            Bars are parts of the cluster. Solid is used, a dashed frame is still <${Word} is="owed">owed<//>, hatched is more than${" "}
+            <${Word} is="entitled">entitled<//>. Where several compete, the one that misses the largest part of its own is first.
+          </p>
           ${document.contest.supposing && html`<p class="quiet">As it would be if the job found room.</p>`}
           <${PathPicture} rungs=${document.contest.rungs} measure=${document.contest.measure} />
         </section>`

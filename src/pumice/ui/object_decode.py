@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from kubebase.field_error import FieldError
 from kubebase.resource_vector import Registry, ResourceError, Vector
@@ -24,6 +23,8 @@ from pumice.kube.decode.preemption_annotations import USER
 from pumice.kube.decode.struct_decode import microseconds
 from pumice.kube.resources import NODES, POD_GROUPS, PODS, QUEUES, Resource
 from pumice.model.specs import DEFAULT_QUEUE, Queue
+from pumice.ui import wire_shapes
+from pumice.ui.seen_objects import ConditionSeen, GroupSeen, InnerNodeSeen, NamespaceSeen, NodeSeen, PodSeen, QueueSeen
 
 T = TypeVar("T")
 
@@ -47,154 +48,6 @@ class _Pool(Generic[T]):
 
 
 _shared: _Pool[str] = _Pool()
-
-
-# ---- as they are on the wire -------------------------------------------------------------------------------
-
-
-class _Owner(api_types.Wire, frozen=True):
-    kind: str = ""
-    name: str = ""
-
-
-class _OwnedMetadata(api_types.Metadata, frozen=True):
-    owner_references: tuple[_Owner, ...] = ()
-
-
-class _GroupStatus(api_types.PodGroupStatus, frozen=True):
-    conditions: tuple[api_types.PodCondition, ...] = ()
-
-
-class _Group(api_types.PodGroup, frozen=True):
-    metadata: _OwnedMetadata = _OwnedMetadata()
-    status: _GroupStatus = _GroupStatus()
-
-
-class _Waiting(api_types.Wire, frozen=True):
-    reason: str = ""
-    message: str = ""
-
-
-class _ContainerState(api_types.Wire, frozen=True):
-    waiting: _Waiting | None = None
-
-
-class _ContainerStatus(api_types.ContainerStatus, frozen=True):
-    state: _ContainerState = _ContainerState()
-
-
-class _PodStatus(api_types.PodStatus, frozen=True):
-    reason: str = ""
-    message: str = ""
-    container_statuses: tuple[_ContainerStatus, ...] = ()
-    init_container_statuses: tuple[_ContainerStatus, ...] = ()
-
-
-class _Pod(api_types.Pod, frozen=True):
-    status: _PodStatus = _PodStatus()
-
-
-class _QueueStatus(api_types.QueueStatus, frozen=True):
-    conditions: tuple[api_types.PodCondition, ...] = ()
-
-
-class _Queue(api_types.Queue, frozen=True):
-    status: _QueueStatus = _QueueStatus()
-
-
-# ---- as the picture keeps them -----------------------------------------------------------------------------
-
-
-class ConditionSeen(Struct, frozen=True, gc=False):
-    """A condition that holds, and since when (microseconds; 0: unknown)."""
-
-    type: str
-    reason: str
-    message: str
-    since: int
-
-
-class PodSeen(Struct, frozen=True, gc=False):
-    """A pod. Times are microseconds since 1970, 0 where unknown."""
-
-    namespace: str
-    name: str
-    group: str  # the key of its PodGroup; empty: none
-    state: str  # waiting, starting, running, ending, succeeded, failed, unknown
-    node: str
-    request: Vector
-    user: str
-    role: str
-    scheduler: str
-    created: int
-    started: int
-    priority: int
-    reason: str
-    message: str
-
-
-class GroupSeen(Struct, frozen=True, gc=False):
-    """A PodGroup: the job, under the name of its owner."""
-
-    namespace: str
-    group: str
-    name: str
-    kind: str
-    queue: str
-    user: str
-    phase: str
-    created: int
-    minimum: int
-    priority_class: str
-    waits: ConditionSeen | None
-
-
-class NodeSeen(Struct, frozen=True, gc=False):
-    """A node."""
-
-    name: str
-    offered: Vector
-    ready: bool
-    schedulable: bool
-    created: int
-    labels: dict[str, str]
-    taints: tuple[tuple[str, str, str], ...]
-
-
-class QueueSeen(Struct, frozen=True, gc=False):
-    """A Queue: its spec as the engine reads it, and what the scheduler wrote into its status."""
-
-    spec: Queue
-    state: str
-    used: Vector | None
-    entitled: Vector | None
-    namespaces: tuple[NamespaceSeen, ...]
-    inner_nodes: tuple[InnerNodeSeen, ...]
-    conditions: tuple[ConditionSeen, ...]
-    scheduler: dict[str, Any]
-    annotations: dict[str, str]
-
-
-class NamespaceSeen(Struct, frozen=True, gc=False):
-    """A namespace with jobs in a queue, as the status of the queue lists it."""
-
-    name: str
-    weight: float | None
-    used: Vector
-    entitled: Vector
-
-
-class InnerNodeSeen(Struct, frozen=True, gc=False):
-    """An inner node of the tree that only annotations of queues name, as the status of ``root`` lists it."""
-
-    path: str
-    used: Vector
-    entitled: Vector
-
-
-ENDED = frozenset({"succeeded", "failed"})
-HOLDING = frozenset({"starting", "running", "unknown"})
-"""The states in which a pod holds what it requests: it has a node and is not being deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,12 +82,12 @@ class SeenObjects:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self._requests: _Pool[Vector] = _Pool()
-        self.pods = reduced_resource(PODS, _Pod, PodSeen, self._pod)
-        self.groups = reduced_resource(POD_GROUPS, _Group, GroupSeen, _group)
+        self.pods = reduced_resource(PODS, wire_shapes.Pod, PodSeen, self._pod)
+        self.groups = reduced_resource(POD_GROUPS, wire_shapes.Group, GroupSeen, _group)
         self.nodes = reduced_resource(NODES, api_types.Node, NodeSeen, self._node)
-        self.queues = reduced_resource(QUEUES, _Queue, QueueSeen, self._queue)
+        self.queues = reduced_resource(QUEUES, wire_shapes.Queue, QueueSeen, self._queue)
 
-    def _pod(self, pod: _Pod) -> PodSeen:
+    def _pod(self, pod: wire_shapes.Pod) -> PodSeen:
         about, spec, status = pod.metadata, pod.spec, pod.status
         group = about.annotations.get(GROUP_NAME)
         try:
@@ -272,12 +125,12 @@ class SeenObjects:
             tuple((taint.key, taint.value, taint.effect) for taint in node.spec.taints),
         )
 
-    def _queue(self, queue: _Queue) -> QueueSeen:
+    def _queue(self, queue: wire_shapes.Queue) -> QueueSeen:
         spec, status = describe("Queue", queue, registry=self.registry), queue.status
         assert isinstance(spec, Queue)
         return self.queue_seen(spec, status, queue.metadata.annotations)
 
-    def queue_seen(self, spec: Queue, status: _QueueStatus, annotations: dict[str, str]) -> QueueSeen:
+    def queue_seen(self, spec: Queue, status: wire_shapes.QueueStatus, annotations: dict[str, str]) -> QueueSeen:
         """A queue from its spec and its status."""
         return QueueSeen(
             spec,
@@ -310,7 +163,7 @@ class SeenObjects:
         """A queue from its spec and a status that the scheduler would write."""
         return self.queue_seen(
             spec,
-            _QueueStatus(
+            wire_shapes.QueueStatus(
                 state=spec.state.value,
                 allocated=status.get("allocated"),
                 entitled=status.get("entitled"),
@@ -331,7 +184,7 @@ class SeenObjects:
             return None
 
 
-def _group(group: _Group) -> GroupSeen:
+def _group(group: wire_shapes.Group) -> GroupSeen:
     about, spec = group.metadata, group.spec
     owner = next(iter(about.owner_references), None)
     waits = next((one for one in group.status.conditions if one.type == "Unschedulable"), None)
@@ -352,7 +205,7 @@ def _group(group: _Group) -> GroupSeen:
     )
 
 
-def _state(pod: _Pod) -> str:
+def _state(pod: wire_shapes.Pod) -> str:
     phase = pod.status.phase or "Pending"
     if phase in ("Succeeded", "Failed"):
         return phase.lower()
@@ -363,7 +216,7 @@ def _state(pod: _Pod) -> str:
     return {"Running": "running", "Pending": "starting"}.get(phase, "unknown")
 
 
-def _trouble(pod: _Pod, state: str) -> tuple[str, str]:
+def _trouble(pod: wire_shapes.Pod, state: str) -> tuple[str, str]:
     """Why a pod waits, failed or cannot start: reason and message."""
     status = pod.status
     if state in ("starting", "running"):
