@@ -38,7 +38,7 @@ def arguments(component: str, choices: InstallOptions) -> list[str]:
     if component == CONTROLLERS:
         return [*common, LEADER_ELECT, *(["--no-jobs"] if choices.beside_volcano else [])]
     if component == UI:
-        history = f"http://{INSTALL_NAME}-{SCHEDULER}.{choices.namespace}.svc:{METRICS}/history"
+        history = f"http://{INSTALL_NAME}-{SCHEDULER}:{METRICS}/history"
         listen = [f"--listen=:{PAGE}", "--self-signed", "--cluster-auth"]
         return [UI, f"--metrics-address=:{METRICS}", *listen, f"--history={history}"]
     others = [f"--acts-for-others={VOLCANO_ACCOUNTS}"] if choices.beside_volcano else []
