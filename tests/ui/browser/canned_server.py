@@ -161,6 +161,13 @@ class CannedCluster:
         changes = {"changed": rows, "removed": [], "order": None, "notes": None, "cluster": self._tree()["cluster"]}
         self.push("tree", {"version": self.version, "base": base, "time": NOW} | changes)
 
+    def change_nodes(self, rows: list[dict[str, Json]]) -> None:
+        """Send new versions of nodes that exist."""
+        by_name = {row["name"]: row for row in rows}
+        self.nodes = [by_name.get(row["name"], row) for row in self.nodes]
+        base, self.version = self.version, self.version + 1
+        self.push("nodes", {"version": self.version, "base": base, "changed": rows, "removed": []})
+
     @contextmanager
     def listener(self) -> Iterator[queue.Queue[str]]:
         """The events for one page."""

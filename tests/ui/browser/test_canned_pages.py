@@ -17,6 +17,10 @@ from tests.ui.browser.conftest import PHONE, OpenPage
 pytestmark = pytest.mark.browser
 
 PATHS = ("/", "/queues/team-1", "/nodes", "/jobs", "/decisions", "/then")
+WATCH = (
+    "window.touched = 0; new MutationObserver((list) => { window.touched += list.length })"
+    ".observe(document.querySelector('main'), {subtree: true, childList: true, attributes: true, characterData: true})"
+)
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</script>&amp;"\'`${1}'
 
 
@@ -84,23 +88,23 @@ def test_a_large_tree_keeps_few_rows_in_the_document_and_reaches_the_last(open_p
         expect(page.locator(".map a")).to_have_count(1000)
 
 
-def test_updates_of_a_large_cluster_do_not_block_the_page(open_page: OpenPage) -> None:
-    """Long tasks are counted by the browser; the bound is ten times what is allowed on an idle machine."""
+def test_an_update_of_a_large_cluster_touches_only_what_it_changes(open_page: OpenPage) -> None:
+    """What the browser has to do for an update is counted, since time says little on a shared machine."""
     cluster = CannedCluster(teams=20, queues=24, nodes=1000)
     with serve(cluster) as address:
         page = open_page(address)
         expect(page.get_by_role("treegrid")).to_be_visible()
-        page.evaluate(
-            "window.longest = 0; new PerformanceObserver((list) => { for (const entry of list.getEntries()) "
-            "window.longest = Math.max(window.longest, entry.duration) }).observe({entryTypes: ['longtask']})"
-        )
-        for weight in range(100, 110):
-            rows = [deepcopy(row) for row in cluster.queues]
-            for row in rows:
-                row["weight"] = weight
-            cluster.change_tree(rows)
-            expect(page.locator("[data-path='root/team-0'] .c-weight")).to_contain_text(str(weight))
-        assert page.evaluate("window.longest") < 2000
+        page.evaluate(WATCH)
+        rows = [deepcopy(row) | {"weight": 100} for row in cluster.queues]
+        cluster.change_tree(rows)  # all 501, of which some 30 are in the window
+        expect(page.locator("[data-path='root/team-0'] .c-weight")).to_contain_text("100")
+        assert page.evaluate("touched") < 100
+        page.goto(address + "/nodes")
+        expect(page.locator(".map a")).to_have_count(1000)
+        page.evaluate(WATCH)
+        cluster.change_nodes([cluster.nodes[3] | {"tasks": 77}])
+        expect(page.locator(".map a").nth(3)).to_have_attribute("title", re.compile("77 tasks"))
+        assert page.evaluate("touched") <= 4
 
 
 def test_an_event_changes_the_row_and_a_missed_one_fetches_the_tree(open_page: OpenPage) -> None:

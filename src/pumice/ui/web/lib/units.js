@@ -138,6 +138,16 @@ export function percent(share) {
   return `${formatted(rounded, digits)}%`;
 }
 
+/**
+ * @param {number | null | undefined} want the part of its target that is missing; negative: that it has beyond it
+ * @returns {string} "13% short", "9% over" or "even"
+ */
+export function shortOrOver(want) {
+  if (want === null || want === undefined) return "–";
+  const text = percent(Math.abs(want));
+  return text === "0%" ? "even" : `${text} ${want > 0 ? "short" : "over"}`;
+}
+
 const UID = /-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
 
 /**

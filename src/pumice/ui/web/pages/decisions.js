@@ -6,7 +6,7 @@
 import { html, useMemo, useRef, useState } from "../lib/html.js";
 import { live, useDecisions } from "../lib/live.js";
 import { address, Link, setQuery } from "../lib/router.js";
-import { counted, number, percent } from "../lib/units.js";
+import { counted, number, percent, shortOrOver } from "../lib/units.js";
 import { Choice, Loading, Search, Time } from "../parts/controls.js";
 import { keyAddress } from "../parts/job_table.js";
 import { Word } from "../parts/word.js";
@@ -146,9 +146,7 @@ function Sides({ sides }) {
  */
 function key(measure, value) {
   if (measure === "priority") return number(value);
-  if (measure !== "want") return percent(value);
-  const text = percent(Math.abs(value));
-  return text === "0%" ? "even" : `${text} ${value > 0 ? "short" : "over"}`;
+  return measure === "want" ? shortOrOver(value) : percent(value);
 }
 
 /** @param {{before: number, after: number, most: number}} props a move around zero: short is left, over is right */

@@ -129,7 +129,7 @@ function Events({ document }) {
   return html`<${Card} title="Events">
     ${
       document.events.length
-        ? html`<${Table} label="Events" head=${["Time", "Reason", "Message", "Object", "Count"]} numeric=${[4]}>
+        ? html`<div class="tall"><${Table} label="Events" head=${["Time", "Reason", "Message", "Object", "Count"]} numeric=${[4]}>
             ${document.events.map(
               (event) =>
                 html`<tr>
@@ -140,7 +140,7 @@ function Events({ document }) {
                   <td class="num">${number(event.count)}</td>
                 </tr>`,
             )}
-          <//>`
+          <//></div>`
         : html`<p class="quiet">No events.</p>`
     }
   <//>`;

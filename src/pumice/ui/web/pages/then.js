@@ -32,13 +32,15 @@ export function ThenPage({ query }) {
 function ThenView({ query }) {
   /** @type {import("../lib/documents.js").Fetched<ThenSpan>} */
   const span = useDocument("/api/then", { every: 5000 });
-  const time = query.get("time");
-  const asked = time ?? span.document?.until ?? null;
+  // The log grows while the page is open. Each tree is a replay in the server, so a new end is fetched on request only.
+  const [latest, setLatest] = useState(/** @type {string | null} */ (null));
+  const until = span.document?.until ?? null;
+  useEffect(() => {
+    if (latest === null) setLatest(until);
+  }, [until]);
+  const asked = query.get("time") ?? latest;
   /** @type {import("../lib/documents.js").Fetched<ThenDocument>} */
-  const then = useDocument(
-    time ? `/api/then?time=${encodeURIComponent(time)}` : asked ? `/api/then?time=${encodeURIComponent(asked)}` : null,
-    {},
-  );
+  const then = useDocument(asked ? `/api/then?time=${encodeURIComponent(asked)}` : null, {});
   const held = useRef(/** @type {ThenDocument | null} */ (null));
   if (then.document) held.current = then.document;
   if (!span.document)
@@ -48,7 +50,7 @@ function ThenView({ query }) {
   const shown = held.current;
   return html`<section class="page fill then" aria-label="The tree as it was">
     <h1 class="sr-only">The tree as it was</h1>
-    <${Slider} span=${span.document} asked=${asked} loading=${then.loading} shown=${shown} />
+    <${Slider} span=${span.document} asked=${asked} loading=${then.loading} shown=${shown} follow=${() => setLatest(until)} />
     ${then.error && html`<${Failure} error=${then.error} />`}
     ${
       shown
@@ -58,8 +60,12 @@ function ThenView({ query }) {
   </section>`;
 }
 
-/** @param {{span: ThenSpan, asked: string | null, loading: boolean, shown: ThenDocument | null}} props */
-function Slider({ span, asked, loading, shown }) {
+/**
+ * @param {{
+ *   span: ThenSpan, asked: string | null, loading: boolean, shown: ThenDocument | null, follow: () => void
+ * }} props follow: goes to the end of the log
+ */
+function Slider({ span, asked, loading, shown, follow }) {
   // The log grows while the page is open; the ends stay where they were, so that the slider does not move by itself.
   const [ends, setEnds] = useState({ from: Date.parse(span.from), until: Date.parse(span.until) });
   const length = Math.max(1, ends.until - ends.from);
@@ -88,6 +94,7 @@ function Slider({ span, asked, loading, shown }) {
         <button type="button" disabled=${!shown?.then.after} onClick=${() => jump(shown?.then.after)}>Later decision ›</button>
         <button type="button" onClick=${() => {
           setEnds({ from: Date.parse(span.from), until: Date.parse(span.until) });
+          follow();
           setQuery({ time: null });
         }}>Latest</button>
       </div>

@@ -5,7 +5,7 @@
  */
 
 import { html } from "../lib/html.js";
-import { number, percent, withoutUids } from "../lib/units.js";
+import { number, percent, shortOrOver, withoutUids } from "../lib/units.js";
 import { ShareBar } from "./share_bar.js";
 import { Word } from "./word.js";
 
@@ -52,10 +52,10 @@ function Level({ rung, level, measure }) {
       html`<p class="quiet path-key">
         ${
           measure === "want"
-            ? html`<${Word} is="want" />: ${lastPart(first.name)} misses ${percent(first.key)}, ${lastPart(ours.name)} ${percent(ours.key)}.`
+            ? html`<${Word} is="want" />: ${lastPart(first.name)} is ${shortOrOver(first.key)}, ${lastPart(ours.name)} is ${shortOrOver(ours.key)}.`
             : html`Lower comes first: ${lastPart(first.name)} ${percent(first.key)}, ${lastPart(ours.name)} ${percent(ours.key)}.`
         }
-        ${rung.decidedBy && html` Decided by ${rung.decidedBy}.`}
+        ${rung.decidedBy && rung.decidedBy !== measure && html` Decided by ${rung.decidedBy}.`}
       </p>`
     }
   </li>`;
