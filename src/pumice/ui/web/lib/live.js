@@ -59,7 +59,7 @@ class LivePicture {
 
   connect() {
     this.stream?.close();
-    const stream = new EventSource("/api/stream");
+    const stream = new EventSource(`/api/stream?topics=${["tree", "changed", ...this.needed].join()}`);
     this.stream = stream;
     this.lastEvent = Date.now();
     const on = (/** @type {string} */ name, /** @type {(data: any) => void} */ handle) =>
@@ -74,6 +74,24 @@ class LivePicture {
     on("changed", (data) => this.tell(data));
     on("beat", (data) => this.onBeat(data));
     stream.addEventListener("error", () => this.onError());
+  }
+
+  /**
+   * Keeps a document current while a page shows it. The stream is opened anew for its topic: the server should send no
+   * more than is looked at.
+   * @param {"nodes" | "decisions"} name
+   */
+  need(name) {
+    this.needed.add(name);
+    this.connect();
+    void this.load(name);
+  }
+
+  /** @param {"nodes" | "decisions"} name */
+  forget(name) {
+    this.needed.delete(name);
+    this[name] = null;
+    this.connect();
   }
 
   onError() {
@@ -272,11 +290,7 @@ export function useDecisions() {
 /** @param {"nodes" | "decisions"} name */
 function useNeeded(name) {
   useEffect(() => {
-    live.needed.add(name);
-    void live.load(name);
-    return () => {
-      live.needed.delete(name);
-      live[name] = null;
-    };
+    live.need(name);
+    return () => live.forget(name);
   }, [name]);
 }
