@@ -146,6 +146,27 @@ async def view(url: str, viewers: int, seconds: float) -> None:
     print(json.dumps({"bytes_per_viewer_second": sent / max(1, viewers) / seconds}))
 
 
+async def latencies(url: str, kubeconfig: Path, times: int = 10) -> dict[str, float]:
+    """Seconds from a change of a queue's weight to the event that tells it, in the middle of all other changes."""
+    found: list[float] = []
+    async with Session(read_kubeconfig(kubeconfig)) as session, aiohttp.ClientSession(read_bufsize=4 << 20) as client:
+        api = Api(session)
+        async with client.get(f"{url}/api/stream?topics=tree") as response:
+            for weight in range(20, 20 + times):
+                began = time.monotonic()
+                await api.patch(QUEUES.raw, queue_name(0), {"spec": {"weight": weight}})
+                async for line in response.content:
+                    if line.startswith(b"data:") and _has_weight(line, weight):
+                        found.append(time.monotonic() - began)
+                        break
+    return {"latency_median_seconds": sorted(found)[len(found) // 2], "latency_max_seconds": max(found)}
+
+
+def _has_weight(line: bytes, weight: int) -> bool:
+    rows = json.loads(line[5:]).get("changed") or ()
+    return any(row["name"] == queue_name(0) and row["weight"] == weight for row in rows)
+
+
 def first_documents(url: str) -> dict[str, float]:
     """Seconds that the documents of the first page take, one after the other, and their sizes."""
     found: dict[str, float] = {}
@@ -177,6 +198,7 @@ async def measure(home: Path, queues: int, jobs: int, nodes: int, viewers: list[
                 used = (cpu(pid) - before) / (time.monotonic() - start)
                 figures = {"viewers": number, "cpu": round(used, 4), **memory_mib(pid), **json.loads(output)}
                 print(json.dumps(figures), flush=True)
+            print(json.dumps(await latencies(url, kubeconfig)), flush=True)
             busy.cancel()
             await asyncio.gather(busy, return_exceptions=True)
 
