@@ -52,6 +52,22 @@ def test_new_lines_and_files_are_followed(tmp_path: Path) -> None:
     assert feed.since(1) == feed.document(DecisionQuery(after=1), EVERYTHING)["decisions"]
 
 
+def test_short_files_before_the_last_are_read_too(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        (tmp_path / f"decisions-00000{number}.jsonl").write_text(cycle(number, bind(f"a/x-{number}")))
+    feed = DecisionFeed(ClusterPicture(), "log")
+    tail = DecisionLogTail(tmp_path, feed)
+    tail.poll()
+    tail.poll()
+    assert tasks(feed) == ["a/x-3", "a/x-2", "a/x-1"]
+    (tmp_path / "decisions-000004.jsonl").write_text(cycle(4, bind("a/x-4")))
+    for number in (1, 2, 3):
+        (tmp_path / f"decisions-00000{number}.jsonl").unlink()
+    tail.poll()
+    tail.close()
+    assert tasks(feed)[0] == "a/x-4"
+
+
 def test_index_has_the_times_of_decisions(tmp_path: Path) -> None:
     index = LogIndex(tmp_path / "none")
     index.refresh()

@@ -1,7 +1,7 @@
 """Follows the decision log of a scheduler: binds and evictions as they are written.
 
-Only cycles that decided something are decoded, and of jobs their queue and user. At the start the end of the newest
-file is read, so that the page begins with the latest decisions.
+Only cycles that decided something are decoded, and of jobs their queue and user. At the start the end of the log is
+read, so that the page begins with the latest decisions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pumice.ui.decisions import DecisionFeed, DecisionSeen, SidesSeen
 log = logging.getLogger(__name__)
 
 FIRST_BYTES = 4 << 20
-"""Bytes at the end of the newest file that are read at the start."""
+"""Bytes at the end of the log that are read at the start."""
 CHUNK = 1 << 20
 
 _CYCLE, _CHANGED_JOB, _JOB = b'{"is":"cycle"', b'{"is":"changed","kind":"job"', b'{"is":"job"'
@@ -90,9 +90,13 @@ class DecisionLogTail:
         if not self._folder.is_dir():
             return []
         files = log_files(self._folder)
-        if self._path is None:
-            return files[-2:]  # the newest may just have begun
-        return [path for path in files if path.name > self._path.name and len(path.name) >= len(self._path.name)]
+        if self._path is not None:
+            return files[files.index(self._path) + 1 :] if self._path in files else files[-1:]
+        size, first = 0, len(files)
+        while first and size < FIRST_BYTES:  # each start of the scheduler begins a new file, which may be short
+            first -= 1
+            size += files[first].stat().st_size
+        return files[first:]
 
     def _open(self, path: Path, *, from_end: bool) -> None:
         if self._file is not None:

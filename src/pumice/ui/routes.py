@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
@@ -24,6 +26,9 @@ from pumice.ui.values import Document, known_resources, resource_units
 from pumice.ui.viewer import Viewer
 from pumice.ui.watcher import BoardWatcher
 from pumice.ui.why import WaitReports, status_document, why_document
+
+DEFAULT_RULE = "steer"
+_RULE = re.compile(r"drf\.rule:\s*[\"']?(\w+)")
 
 
 class UiRoutes:
@@ -74,7 +79,7 @@ class UiRoutes:
                     "namespaces": scope.listed(),
                 },
                 "features": self._features(),
-                "policy": {"source": root.scheduler.get("source") if root is not None else None, "rule": None},
+                "policy": _policy(root.scheduler if root is not None else {}),
                 "connection": self.watcher.connection(),
             }
         )
@@ -208,6 +213,16 @@ class UiRoutes:
             raise UnavailableError("this server has no decision log: start it with --decision-log")
         time = request.query.get("time")
         return await (self._past.at(time, self._board.epoch) if time else self._past.span(self._board.epoch))
+
+
+def _policy(scheduler: Mapping[str, Any]) -> Document:
+    """The scheduler's configuration, as it publishes it in the status of queue root."""
+    text = str(scheduler.get("configuration") or "")
+    rule = _RULE.search(text)
+    return {
+        "source": scheduler.get("source"),
+        "rule": rule[1] if rule else DEFAULT_RULE if "drf" in text else None,
+    }
 
 
 def _require(allowed: Any, verb: str) -> None:
