@@ -50,6 +50,13 @@ def taken_back(cluster: Showcase) -> Showcase:
     return cluster
 
 
+@pytest.fixture(scope="module")
+def recorded(taken_back: Showcase) -> Showcase:
+    """The same, once its scheduler has written the first points of the history."""
+    taken_back.await_document("/api/queues/root/history?range=hour", lambda found: found["times"])
+    return taken_back
+
+
 def await_equal(shown: Callable[[], object], said: Callable[[], object]) -> None:
     """The cluster may change between two readings: a few are tried."""
     for _ in range(100):
@@ -113,8 +120,8 @@ def test_every_number_of_the_tree_is_that_of_the_api(taken_back: Showcase, open_
     await_equal(shown, lambda: said(taken_back.get("/api/tree")))
 
 
-def test_every_amount_of_a_queue_is_that_of_the_api(taken_back: Showcase, open_page: OpenPage) -> None:
-    page = open_page(taken_back.page + "/queues/serving")
+def test_every_amount_of_a_queue_is_that_of_the_api(recorded: Showcase, open_page: OpenPage) -> None:
+    page = open_page(recorded.page + "/queues/serving")
     table = page.get_by_role("region", name="Amounts by resource")
     expect(table).to_be_visible()
     fields = ["used", "entitled", "owed", "waiting", "own", "borrowed", "lent"]
@@ -126,7 +133,7 @@ def test_every_amount_of_a_queue_is_that_of_the_api(taken_back: Showcase, open_p
     def said(document: Any) -> list[list[str]]:
         return [_amounts(document["queue"][field]) for field in fields]
 
-    await_equal(shown, lambda: said(taken_back.get("/api/queues/serving")))
+    await_equal(shown, lambda: said(recorded.get("/api/queues/serving")))
 
 
 def test_the_page_of_a_job_answers_as_pumice_why(taken_back: Showcase, open_page: OpenPage) -> None:
@@ -141,8 +148,8 @@ def test_the_page_of_a_job_answers_as_pumice_why(taken_back: Showcase, open_page
     assert grave_findings(page) == []
 
 
-def test_the_page_of_a_queue_shows_jobs_users_history_and_flows(taken_back: Showcase, open_page: OpenPage) -> None:
-    page = open_page(taken_back.page + "/queues/models")
+def test_the_page_of_a_queue_shows_jobs_users_history_and_flows(recorded: Showcase, open_page: OpenPage) -> None:
+    page = open_page(recorded.page + "/queues/models")
     expect(page.get_by_role("heading", level=1)).to_contain_text("models")
     expect(page.get_by_role("region", name="Jobs")).to_contain_text("ranking")
     expect(page.get_by_role("region", name="Users")).to_contain_text("ben")
@@ -191,10 +198,10 @@ def test_the_slider_shows_the_tree_before_the_owners_came(taken_back: Showcase, 
     assert grave_findings(page) == []
 
 
-def test_the_pages_fit_a_phone(taken_back: Showcase, open_page: OpenPage) -> None:
-    page = open_page(taken_back.page, size=PHONE)
+def test_the_pages_fit_a_phone(recorded: Showcase, open_page: OpenPage) -> None:
+    page = open_page(recorded.page, size=PHONE)
     for path in ("/", "/queues/models", "/jobs/science/atlas", "/nodes", "/decisions", "/then"):
-        page.goto(taken_back.page + path)
+        page.goto(recorded.page + path)
         expect(page.locator("main h1").first).to_be_attached(timeout=LONG)
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
 
