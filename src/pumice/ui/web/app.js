@@ -127,6 +127,11 @@ function ClusterLine() {
   </div>`;
 }
 
+const SUN =
+  "M10 6.5a3.5 3.5 0 1 0 0 7 3.5 3.5 0 0 0 0-7zM10 1.5v2M10 16.5v2M1.5 10h2M16.5 10h2" +
+  "M4 4l1.4 1.4M14.6 14.6 16 16M16 4l-1.4 1.4M5.4 14.6 4 16";
+const MOON = "M15.5 12.5A6.5 6.5 0 0 1 7.5 4.5a6.5 6.5 0 1 0 8 8z";
+
 function ThemeSwitch() {
   const [theme, choose] = useState(chosenTheme);
   const dark = theme === "dark" || (theme === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
@@ -137,7 +142,7 @@ function ThemeSwitch() {
   };
   return html`<button type="button" class="theme" aria-label=${dark ? "Use light colours" : "Use dark colours"} onClick=${change}>
     <svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true">
-      <path d=${dark ? "M10 6.5a3.5 3.5 0 1 0 0 7 3.5 3.5 0 0 0 0-7zM10 1.5v2M10 16.5v2M1.5 10h2M16.5 10h2M4 4l1.4 1.4M14.6 14.6 16 16M16 4l-1.4 1.4M5.4 14.6 4 16" : "M15.5 12.5A6.5 6.5 0 0 1 7.5 4.5a6.5 6.5 0 1 0 8 8z"} />
+      <path d=${dark ? SUN : MOON} />
     </svg>
   </button>`;
 }

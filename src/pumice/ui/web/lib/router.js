@@ -61,6 +61,14 @@ export function setQuery(fields, options = { replace: true }) {
 }
 
 /**
+ * @param {string} name
+ * @returns {(value: string) => void} sets one field of the query, for controls
+ */
+export function querySetter(name) {
+  return (value) => setQuery({ [name]: value });
+}
+
+/**
  * @param {(string | number)[]} parts
  * @param {Record<string, string>} [query]
  * @returns {string} an address of this application

@@ -5,7 +5,7 @@
 
 import { html, useMemo, useRef, useState } from "../lib/html.js";
 import { live, useDecisions } from "../lib/live.js";
-import { address, Link, setQuery } from "../lib/router.js";
+import { address, Link, querySetter } from "../lib/router.js";
 import { counted, number, percent, shortOrOver } from "../lib/units.js";
 import { Choice, Loading, Search, Time } from "../parts/controls.js";
 import { keyAddress } from "../parts/job_table.js";
@@ -33,12 +33,12 @@ export function DecisionsPage({ query }) {
   return html`<section class="page" aria-label="Decisions">
     <h1 class="sr-only">Decisions</h1>
     <div class="toolbar" role="search">
-      <${Search} label="Find a job, queue, user or node" value=${query.get("text") ?? ""} set=${(/** @type {string} */ value) => setQuery({ text: value })} />
+      <${Search} label="Find a job, queue, user or node" value=${query.get("text") ?? ""} set=${querySetter("text")} />
       <${Choice}
         label="Kind"
         value=${kind}
         options=${[["", "All"], ["bind", "Placed"], ["evict", `Evictions (${number(evictions)})`]]}
-        set=${(/** @type {string} */ value) => setQuery({ kind: value })}
+        set=${querySetter("kind")}
       />
       <button type="button" aria-pressed=${String(paused)} onClick=${() => setPaused(!paused)}>${paused ? "Continue" : "Pause"}</button>
       <span class="quiet count">last ${counted(document.decisions.length, "decision")}</span>
@@ -81,7 +81,9 @@ function DecisionRow({ decision }) {
   const evicts = decision.kind === "evict";
   return html`<li class=${evicts ? "decision evict" : "decision"}>
     <span class="when"><${Time} at=${decision.time} /></span>
-    <span class="kind">${evicts ? html`<span class="badge warn"><${Word} is="evict">evicted<//></span>` : html`<span class="badge"><${Word} is="bind">placed<//></span>`}</span>
+    <span class="kind">
+      <span class=${evicts ? "badge warn" : "badge"}><${Word} is=${decision.kind}>${evicts ? "evicted" : "placed"}<//></span>
+    </span>
     <div class="what">
       <p>
         <b>${decision.task}</b>
@@ -118,10 +120,7 @@ function reasonOf(action) {
 
 /** @param {{sides: NonNullable<Decision["sides"]>}} props both sides at their common ancestor, before and after */
 function Sides({ sides }) {
-  const [takerBefore, victimBefore] = sides.before;
-  const [takerAfter, victimAfter] = sides.after;
   const most = Math.max(...sides.before.map(Math.abs), ...sides.after.map(Math.abs), 0.01);
-  const name = (/** @type {string} */ path) => path.split("/").at(-1) ?? path;
   return html`<div class="sides">
     <p class="quiet">
       <${Word} is="ancestor" /> <${Link} to=${address(["queues", sides.ancestor])} class="plain">${sides.ancestor}<//>, by
@@ -129,14 +128,34 @@ function Sides({ sides }) {
     </p>
     <table>
       <thead>
-        <tr><th scope="col">Side</th><th scope="col" class="num">before</th><th scope="col" class="num">after</th><th scope="col"><span class="sr-only">picture</span></th></tr>
+        <tr>
+          <th scope="col">Side</th>
+          <th scope="col" class="num">before</th>
+          <th scope="col" class="num">after</th>
+          <th scope="col"><span class="sr-only">picture</span></th>
+        </tr>
       </thead>
       <tbody>
-        <tr><th scope="row">${name(sides.preemptor)} <small>takes</small></th><td class="num">${key(sides.measure, takerBefore)}</td><td class="num">${key(sides.measure, takerAfter)}</td><td><${Shift} before=${takerBefore} after=${takerAfter} most=${most} /></td></tr>
-        <tr><th scope="row">${name(sides.victim)} <small>gives</small></th><td class="num">${key(sides.measure, victimBefore)}</td><td class="num">${key(sides.measure, victimAfter)}</td><td><${Shift} before=${victimBefore} after=${victimAfter} most=${most} /></td></tr>
+        <${SideRow} path=${sides.preemptor} does="takes" sides=${sides} at=${0} most=${most} />
+        <${SideRow} path=${sides.victim} does="gives" sides=${sides} at=${1} most=${most} />
       </tbody>
     </table>
   </div>`;
+}
+
+/**
+ * @param {{path: string, does: string, sides: NonNullable<Decision["sides"]>, at: 0 | 1, most: number}} props at: the
+ *   side's place in the pairs of keys
+ */
+function SideRow({ path, does, sides, at, most }) {
+  const before = sides.before[at];
+  const after = sides.after[at];
+  return html`<tr>
+    <th scope="row">${path.split("/").at(-1) ?? path} <small>${does}</small></th>
+    <td class="num">${key(sides.measure, before)}</td>
+    <td class="num">${key(sides.measure, after)}</td>
+    <td><${Shift} before=${before} after=${after} most=${most} /></td>
+  </tr>`;
 }
 
 /**

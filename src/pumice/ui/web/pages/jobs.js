@@ -7,7 +7,7 @@ import { getDocument } from "../lib/api.js";
 import { useDocument } from "../lib/documents.js";
 import { html, useEffect, useState } from "../lib/html.js";
 import { useTree } from "../lib/live.js";
-import { setQuery } from "../lib/router.js";
+import { querySetter, setQuery } from "../lib/router.js";
 import { counted, number } from "../lib/units.js";
 import { Failure, Loading, Search, Select } from "../parts/controls.js";
 import { JobTable } from "../parts/job_table.js";
@@ -60,7 +60,6 @@ export function JobsPage({ query }) {
 function Filters({ query, users, shown }) {
   const tree = useTree();
   const field = (/** @type {string} */ name) => query.get(name) ?? "";
-  const set = (/** @type {string} */ name) => (/** @type {string} */ value) => setQuery({ [name]: value });
   const withCurrent = (/** @type {string[]} */ names, /** @type {string} */ current) =>
     current && !names.includes(current) ? [current, ...names] : names;
   const queues = withCurrent(tree?.queues.filter((row) => row.object).map((row) => row.name) ?? [], field("queue"));
@@ -71,11 +70,11 @@ function Filters({ query, users, shown }) {
   const phases = PHASES.map((name) => [name, shown?.phases[name] ? `${name} (${number(shown.phases[name])})` : name]);
   const filtered = FILTERS.some((name) => name !== "sort" && field(name));
   return html`<div class="toolbar" role="search">
-    <${Search} label="Find a job" value=${field("text")} set=${set("text")} />
-    <${Select} label="Queue" value=${field("queue")} options=${anyOf("all", queues)} set=${set("queue")} />
-    <${Select} label="User" value=${field("user")} options=${anyOf("all", withCurrent(users, field("user")))} set=${set("user")} />
-    <${Select} label="Phase" value=${field("phase")} options=${[["", "all"], ["waiting", "waits"], ...phases]} set=${set("phase")} />
-    <${Select} label="Sort by" value=${field("sort")} options=${SORTS} set=${set("sort")} />
+    <${Search} label="Find a job" value=${field("text")} set=${querySetter("text")} />
+    <${Select} label="Queue" value=${field("queue")} options=${anyOf("all", queues)} set=${querySetter("queue")} />
+    <${Select} label="User" value=${field("user")} options=${anyOf("all", withCurrent(users, field("user")))} set=${querySetter("user")} />
+    <${Select} label="Phase" value=${field("phase")} options=${[["", "all"], ["waiting", "waits"], ...phases]} set=${querySetter("phase")} />
+    <${Select} label="Sort by" value=${field("sort")} options=${SORTS} set=${querySetter("sort")} />
     ${
       field("namespace") &&
       html`<button type="button" onClick=${() => setQuery({ namespace: "" })}>Namespace ${field("namespace")} ✕</button>`

@@ -5,7 +5,7 @@
 
 import { html, useMemo } from "../lib/html.js";
 import { useNodes } from "../lib/live.js";
-import { address, go, setQuery } from "../lib/router.js";
+import { address, go, querySetter } from "../lib/router.js";
 import { amount, counted, percent, resources } from "../lib/units.js";
 import { Loading, Search, Select } from "../parts/controls.js";
 
@@ -47,14 +47,14 @@ export function NodesPage({ query }) {
   return html`<section class="page" aria-label="Nodes">
     <h1 class="sr-only">Nodes</h1>
     <div class="toolbar" role="search">
-      <${Search} label="Find a node" value=${query.get("text") ?? ""} set=${(/** @type {string} */ value) => setQuery({ text: value })} />
+      <${Search} label="Find a node" value=${query.get("text") ?? ""} set=${querySetter("text")} />
       <${Select}
         label="Filled by"
         value=${measure}
         options=${[["", "Fullest resource"], ...resources().map((resource) => [resource.name, resource.label])]}
-        set=${(/** @type {string} */ value) => setQuery({ by: value })}
+        set=${querySetter("by")}
       />
-      <${Select} label="Sort by" value=${order} options=${ORDERS} set=${(/** @type {string} */ value) => setQuery({ order: value })} />
+      <${Select} label="Sort by" value=${order} options=${ORDERS} set=${querySetter("order")} />
       <span class="quiet count">${counted(shown.length, "node")}${out > 0 && `, ${out} not in use`}</span>
     </div>
     ${shown.length > FEW && html`<${MapLegend} />`}

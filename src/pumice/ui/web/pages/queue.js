@@ -6,12 +6,11 @@
 import { useDocument } from "../lib/documents.js";
 import { html } from "../lib/html.js";
 import { live } from "../lib/live.js";
-import { address, Link, setQuery } from "../lib/router.js";
-import { amount, counted, number, percent, resourceLabel, resourceOrder, scaleOf } from "../lib/units.js";
-import { TimeChart } from "../parts/chart.js";
-import { Card, Choice, Failure, Loading, MiniBar, Select, Table } from "../parts/controls.js";
-import { FlowPicture } from "../parts/flow_picture.js";
+import { address, Link } from "../lib/router.js";
+import { counted, number, percent } from "../lib/units.js";
+import { Card, Failure, Loading } from "../parts/controls.js";
 import { JobTable } from "../parts/job_table.js";
+import { AmountsCard, FlowCard, HistoryCard, Holders, QueueList } from "../parts/queue_cards.js";
 import { BarLegend, barLabel, barShares, ShareBar } from "../parts/share_bar.js";
 import { QueueState, queueAddress } from "../parts/tree_grid.js";
 import { Word } from "../parts/word.js";
@@ -19,13 +18,6 @@ import { Word } from "../parts/word.js";
 /** @typedef {import("../lib/contract.js").QueueDocument} QueueDocument */
 /** @typedef {import("../lib/contract.js").QueueRow} QueueRow */
 /** @typedef {import("../lib/contract.js").Amounts} Amounts */
-
-/** @type {[string, string][]} */
-const RANGES = [
-  ["hour", "Hour"],
-  ["day", "Day"],
-  ["month", "Month"],
-];
 
 /** @param {import("../lib/live.js").Changed} changed */
 const concernsQueues = (changed) => changed.queues === null || (changed.queues?.length ?? 0) > 0;
@@ -56,7 +48,11 @@ export function QueuePage({ name, query }) {
         html`<${Link} to=${address(["jobs"], { queue: document.queue.name })}>all ${number(document.jobsTotal)}<//>`
       }
     >
-      ${document.jobs.length ? html`<${JobTable} jobs=${document.jobs} withQueue=${!document.queue.leaf} />` : html`<p class="quiet">No jobs.</p>`}
+      ${
+        document.jobs.length
+          ? html`<${JobTable} jobs=${document.jobs} withQueue=${!document.queue.leaf} />`
+          : html`<p class="quiet">No jobs.</p>`
+      }
     <//>
     <div class="columns">
       <${Holders} title="Users" kind="user" queue=${document.queue} rows=${document.users} />
@@ -85,7 +81,10 @@ function Head({ document, capacity }) {
     <dl class="facts">
       <div>
         <dt><${Word} is="weight" /></dt>
-        <dd>${queue.weight === null ? "–" : number(queue.weight)}${queue.part !== null && queue.parent !== null && html` <small>${percent(queue.part)} of ${parentName(queue)}</small>`}</dd>
+        <dd>
+          ${queue.weight === null ? "–" : number(queue.weight)}
+          <small>${queue.parent === null ? "" : ` ${percent(queue.part)} of ${parentName(queue)}`}</small>
+        </dd>
       </div>
       <div><dt>Jobs</dt><dd>${number(queue.jobs.running)} running, ${number(queue.jobs.inqueue + queue.jobs.pending)} waiting</dd></div>
       <div><dt>Tasks</dt><dd>${number(queue.tasks.running)} running, ${number(queue.tasks.waiting)} waiting</dd></div>
@@ -137,162 +136,4 @@ function summary(queue, shares) {
       `${counted(queue.tasks.waiting, "task waits", "tasks wait")}, although it has what it is entitled to now.`,
     );
   return said.join(" ");
-}
-
-/** @param {{row: QueueRow, capacity: Amounts}} props */
-function AmountsCard({ row, capacity }) {
-  const names = resourceOrder(Object.keys(capacity)).filter((name) => name !== "pods" && (capacity[name] ?? 0) > 0);
-  /** @type {[import("../lib/html.js").Children, Amounts | null, boolean][]} */
-  const all = [
-    [html`<${Word} is="used" />`, row.used, true],
-    [html`<${Word} is="entitled" />`, row.entitled, true],
-    [html`<${Word} is="owed" />`, row.owed, true],
-    [html`<${Word} is="waiting" />`, row.waiting, true],
-    [html`<${Word} is="own" />`, row.own, true],
-    [html`<${Word} is="borrowed" />`, row.borrowed, true],
-    [html`<${Word} is="lent" />`, row.lent, true],
-    [html`<${Word} is="limit" />`, row.limit, false],
-    [html`<${Word} is="guarantee" />`, row.guarantee, false],
-    [html`<${Word} is="deserved" />`, row.deserved, false],
-  ];
-  const lines = all.filter(([, amounts, always]) => always || Object.keys(amounts ?? {}).length > 0);
-  return html`<${Card} title="Amounts">
-    <${Table} label="Amounts by resource" head=${["", ...names.map(resourceLabel)]} numeric=${names.map((_name, column) => column + 1)}>
-      ${lines.map(
-        ([title, amounts]) =>
-          html`<tr>
-            <th scope="row">${title}</th>
-            ${names.map((name) => html`<td class="num">${cell(amounts, name)}</td>`)}
-          </tr>`,
-      )}
-      <tr>
-        <th scope="row">Whole cluster</th>
-        ${names.map((name) => html`<td class="num quiet">${amount(name, capacity[name] ?? 0)}</td>`)}
-      </tr>
-    <//>
-  <//>`;
-}
-
-/**
- * @param {Amounts | null} amounts
- * @param {string} name
- */
-function cell(amounts, name) {
-  const value = amounts?.[name];
-  return value ? amount(name, value) : html`<span class="quiet">–</span>`;
-}
-
-/** @param {{document: QueueDocument, query: URLSearchParams}} props */
-function FlowCard({ document, query }) {
-  const { queue, flows } = document;
-  const names = resourceOrder(Object.keys(flows));
-  const moves = (/** @type {string} */ name) => flows[name]?.lendsTo.length || flows[name]?.borrowsFrom.length;
-  const busiest = [queue.share.dominant ?? "", ...names].find(moves);
-  const resource = query.get("flow") ?? busiest ?? queue.share.dominant ?? names[0] ?? "";
-  const flow = flows[resource];
-  return html`<${Card}
-    title="Borrowing and lending"
-    aside=${
-      names.length > 1 &&
-      html`<${Choice}
-        label="Resource"
-        value=${resource}
-        options=${names.map((name) => [name, resourceLabel(name)])}
-        set=${(/** @type {string} */ value) => setQuery({ flow: value })}
-      />`
-    }
-  >
-    ${
-      queue.leaf
-        ? html`<${FlowPicture} name=${queue.name} resource=${resource} borrowsFrom=${flow?.borrowsFrom ?? []} lendsTo=${flow?.lendsTo ?? []} />`
-        : html`<${FlowPicture} name=${queue.name} resource=${resource} borrowsFrom=${flow?.borrowsFrom ?? []} lendsTo=${flow?.lendsTo ?? []} />
-            <p class="quiet">With queues outside of it. The queues below lend to each other, too.</p>`
-    }
-  <//>`;
-}
-
-/** @param {{path: string, row: QueueRow, query: URLSearchParams}} props */
-function HistoryCard({ path, row, query }) {
-  const range = query.get("range") ?? "hour";
-  /** @type {import("../lib/documents.js").Fetched<import("../lib/contract.js").HistoryDocument>} */
-  const { document, error } = useDocument(`${path}/history?range=${encodeURIComponent(range)}`, {
-    every: range === "hour" ? 5000 : 60_000,
-  });
-  const names = resourceOrder(Object.keys(document?.used ?? {}));
-  const resource = query.get("resource") ?? row.share.dominant ?? names[0] ?? "";
-  const scale = scaleOf(resource);
-  // A young cluster has no past: the chart begins where something was recorded.
-  const start = document?.used[resource]?.findIndex((value) => value !== null) ?? -1;
-  const times = start < 0 ? [] : (document?.times.slice(start) ?? []);
-  const scaled = (/** @type {Record<string, (number | null)[]> | undefined} */ columns) =>
-    (columns?.[resource] ?? []).slice(start).map((value) => (value === null ? null : value / scale));
-  return html`<${Card}
-    title="Used against entitled"
-    aside=${html`<div class="buttons">
-      ${names.length > 1 && html`<${Select} label="Resource" value=${resource} options=${names.map((name) => [name, resourceLabel(name)])} set=${(/** @type {string} */ value) => setQuery({ resource: value })} />`}
-      <${Choice} label="Range" value=${range} options=${RANGES} set=${(/** @type {string} */ value) => setQuery({ range: value })} />
-    </div>`}
-  >
-    ${
-      times.length
-        ? html`<${TimeChart}
-            key=${`${range}/${resource}`}
-            label=${`${resourceLabel(resource)} used by ${row.name} and entitled to, in the last ${range}`}
-            times=${times}
-            columns=${[scaled(document?.used), scaled(document?.entitled), scaled(document?.waiting)]}
-            lines=${[
-              { label: "Used", colour: "--used", filled: true },
-              { label: "Entitled", colour: "--text", dash: [6, 4] },
-              { label: "Waiting", colour: "--borrowed", dash: [2, 3] },
-            ]}
-            show=${(/** @type {number} */ value) => amount(resource, value * scale)}
-          />`
-        : html`<p class="chart-empty quiet">${error ? error.message : document ? "Nothing is recorded yet." : "Loading …"}</p>`
-    }
-  <//>`;
-}
-
-/** @param {{title: string, rows: QueueRow[], capacity: Amounts}} props */
-function QueueList({ title, rows, capacity }) {
-  return html`<${Card} title=${title}>
-    <${Table} label=${title} head=${["Queue", html`<${Word} is="weight" />`, html`<${Word} is="share" />`, html`<${Word} is="used" />`, html`<${Word} is="entitled" />`, html`<${Word} is="waiting" />`]} numeric=${[1, 3, 4, 5]}>
-      ${rows.map((row) => {
-        const shares = barShares(row, capacity, "");
-        return html`<tr>
-          <th scope="row"><${Link} to=${queueAddress(row)}>${row.name}<//> <${QueueState} row=${row} /></th>
-          <td class="num">${row.weight === null ? "–" : number(row.weight)}</td>
-          <td class="bar wide"><${ShareBar} shares=${shares} label=${barLabel(row, shares)} /></td>
-          <td class="num">${percent(shares.used)}</td>
-          <td class="num">${percent(shares.entitled)}</td>
-          <td class="num">${number(row.tasks.waiting)}</td>
-        </tr>`;
-      })}
-    <//>
-  <//>`;
-}
-
-/**
- * @param {{
- *   title: string, kind: "user" | "namespace", queue: QueueRow, rows: import("../lib/contract.js").Holder[]
- * }} props
- */
-function Holders({ title, kind, queue, rows }) {
-  return html`<${Card} title=${title}>
-    ${
-      rows.length
-        ? html`<${Table} label=${title} head=${["Name", "Part of the queue", "", "Jobs", html`<${Word} is="waiting" />`]} numeric=${[2, 3, 4]}>
-            ${rows.map(
-              (row) =>
-                html`<tr>
-                  <th scope="row"><${Link} to=${address(["jobs"], { queue: queue.name, [kind]: row.name })}>${row.name}<//></th>
-                  <td class="bar"><${MiniBar} share=${row.part} label=${`${row.name} has ${percent(row.part)} of what the queue uses`} /></td>
-                  <td class="num">${percent(row.part)}</td>
-                  <td class="num">${number(row.jobs)}</td>
-                  <td class="num">${number(row.tasks.waiting)}</td>
-                </tr>`,
-            )}
-          <//>`
-        : html`<p class="quiet">none</p>`
-    }
-  <//>`;
 }

@@ -24,7 +24,10 @@ export function ThenPage({ query }) {
   if (live.about?.features.then) return html`<${ThenView} query=${query} />`;
   return html`<div class="page">
     <h1>The tree as it was</h1>
-    <p>This server has no decision log. Start it with <code>pumice ui --decision-log DIR</code>, where DIR is the folder that the scheduler writes its log to.</p>
+    <p>
+      This server has no decision log. Start it with <code>pumice ui --decision-log DIR</code>, where DIR is the folder that
+      the scheduler writes its log to.
+    </p>
   </div>`;
 }
 

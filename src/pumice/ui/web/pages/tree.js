@@ -6,7 +6,7 @@
 import { html, useMemo } from "../lib/html.js";
 import { useTree } from "../lib/live.js";
 import { SORTS, treeLines } from "../lib/queue_order.js";
-import { setQuery } from "../lib/router.js";
+import { querySetter, setQuery } from "../lib/router.js";
 import { counted, resources } from "../lib/units.js";
 import { Loading, Search, Select } from "../parts/controls.js";
 import { BarLegend, barShares, extent } from "../parts/share_bar.js";
@@ -49,12 +49,12 @@ export function TreeView({ tree, query, label }) {
   };
   const parents = tree.queues.filter((row) => !row.leaf && row.parent !== null).map((row) => row.path);
   return html`<div class="toolbar" role="search">
-      <${Search} label="Find a queue" value=${text} set=${(/** @type {string} */ value) => setQuery({ text: value })} />
+      <${Search} label="Find a queue" value=${text} set=${querySetter("text")} />
       <${Select}
         label="Show"
         value=${measure}
         options=${[["", "Largest share"], ...resources().map((resource) => [resource.name, resource.label])]}
-        set=${(/** @type {string} */ value) => setQuery({ by: value })}
+        set=${querySetter("by")}
       />
       <${Select}
         label="Sort by"
@@ -66,7 +66,7 @@ export function TreeView({ tree, query, label }) {
         label="Bars"
         value=${zoomed ? "level" : ""}
         options=${[["", "of the cluster"], ["level", "enlarged per level"]]}
-        set=${(/** @type {string} */ value) => setQuery({ scale: value })}
+        set=${querySetter("scale")}
       />
       <span class="buttons">
         <button type="button" onClick=${() => setClosed(new Set(parents))}>Fold all</button>

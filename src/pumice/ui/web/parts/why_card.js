@@ -27,7 +27,9 @@ export function WhyCard({ namespace, name }) {
     wait: WAIT,
   });
   if (!document)
-    return html`<${Card} title="Why does it wait?" class="why">${error ? html`<${Failure} error=${error} />` : html`<${Loading} what="the answer" />`}<//>`;
+    return html`<${Card} title="Why does it wait?" class="why">
+      ${error ? html`<${Failure} error=${error} />` : html`<${Loading} what="the answer" />`}
+    <//>`;
   const done = document.cause === "running" || document.cause === "finished";
   return html`<${Card} title=${done ? "What it has" : "Why does it wait?"} class="why">
     <p class="verdict" title=${document.verdict}>${withoutUids(document.verdict)}</p>
@@ -54,11 +56,18 @@ export function WhyCard({ namespace, name }) {
         <${Outlook} why=${document} />
         ${
           document.containers.length > 0 &&
-          html`<section><h3>Containers that cannot start</h3><ul>${document.containers.map((line) => html`<li>${line}</li>`)}</ul></section>`
+          html`<section>
+            <h3>Containers that cannot start</h3>
+            <ul>
+              ${document.containers.map((line) => html`<li>${line}</li>`)}
+            </ul>
+          </section>`
         }
       </div>
     </div>
-    ${document.notes.length > 0 && html`<ul class="quiet fine">${document.notes.map((note) => html`<li>${withoutUids(note)}</li>`)}</ul>`}
+    <ul class="quiet fine">
+      ${document.notes.map((note) => html`<li>${withoutUids(note)}</li>`)}
+    </ul>
     ${document.rules && html`<p class="quiet fine">Computed with the rules of ${document.rules}.</p>`}
   <//>`;
 }
@@ -86,7 +95,10 @@ function Claim(/** @type {{why: WhyDocument}} */ { why }) {
     ${unit}
     ${
       why.target !== null &&
-      html`<div><dt><${Word} is="entitledJob" /> to</dt><dd>${counted(why.target, "task")}${Object.keys(why.whole).length > 0 && html` <small>${amountList(why.whole)} in whole tasks</small>`}</dd></div>`
+      html`<div>
+        <dt><${Word} is="entitledJob" /> to</dt>
+        <dd>${counted(why.target, "task")} <small>${amountList(why.whole)} in whole tasks</small></dd>
+      </div>`
     }
     ${
       why.owed !== null &&
@@ -101,9 +113,17 @@ function Limits({ why }) {
   return html`<section>
     <h3>Limits in its way</h3>
     <ul>
-      ${why.limits.map((limit) => html`<li>${limit.message || `${limit.queue}: ${limit.kind} of ${limit.resource}: at most ${limit.most}, holds ${limit.held}, asks for ${limit.asks}`}</li>`)}
+      ${why.limits.map((limit) => html`<li>${limit.message || limitText(limit)}</li>`)}
     </ul>
   </section>`;
+}
+
+/**
+ * @param {WhyDocument["limits"][number]} limit
+ * @returns {string}
+ */
+function limitText({ queue, kind, resource, most, held, asks }) {
+  return `${queue}: ${kind} of ${resource}: at most ${most}, holds ${held}, asks for ${asks}`;
 }
 
 /** @param {{why: WhyDocument}} props */
@@ -155,14 +175,22 @@ function Outlook({ why }) {
   return html`<section>
     <h3>If nothing else happens</h3>
     <ol class="timeline">
-      ${dated.map(([text, at]) => html`<li><span class="when">${inWords(at)}</span> <span>${text} <small><${Time} at=${at} /></small></span></li>`)}
+      ${dated.map(
+        ([text, at]) =>
+          html`<li><span class="when">${inWords(at)}</span> <span>${text} <small><${Time} at=${at} /></small></span></li>`,
+      )}
     </ol>
     ${outlook.mayNotTake && html`<p class="quiet">It does not preempt: ${outlook.mayNotTake}</p>`}
     ${
       outlook.evictions.length > 0 &&
       html`<p>${counted(outlook.evictions.length, "task")} would be evicted${outlook.action && ` (${outlook.action})`}:</p>
         <ul>
-          ${outlook.evictions.slice(0, 6).map((eviction) => html`<li>${withoutUids(eviction.task)} on <${Link} to=${address(["nodes", eviction.node])}>${eviction.node}<//></li>`)}
+          ${outlook.evictions
+            .slice(0, 6)
+            .map(
+              ({ task, node }) =>
+                html`<li>${withoutUids(task)} on <${Link} to=${address(["nodes", node])}>${node}<//></li>`,
+            )}
         </ul>`
     }
     ${outlook.keptFor.length > 0 && html`<p class="quiet">Capacity is reserved for ${withoutUids(outlook.keptFor.join(", "))}.</p>`}
