@@ -141,3 +141,18 @@ def test_diffs_lead_from_one_tree_to_the_next(cluster: SeenCluster) -> None:
     after |= {row["path"]: row for row in diff["changed"]}
     assert {path: after[path] for path in diff["order"]} == board.tree_rows
     assert board.refresh() == []
+
+
+def test_cluster_without_a_queue_root_has_a_tree_nevertheless() -> None:
+    cluster = SeenCluster()
+    cluster.put("Node", node("n1", 10))
+    flat = queue("team", status={"state": "Open", "allocated": {"cpu": "4"}})
+    del flat["spec"]["parent"]
+    cluster.put("Queue", flat)
+    board = board_of(cluster)
+    rows = board.tree_rows
+    assert [(row["path"], row["object"], row["used"].get("cpu", 0)) for row in rows.values()] == [
+        ("root", False, 4_000),
+        ("root/team", True, 4_000),
+    ]
+    assert rows["root/team"]["entitled"] is None and rows["root/team"]["own"]["cpu"] == 10_000

@@ -110,7 +110,7 @@ class ForestBuilder:
         for path in children:
             figures[path].leaf = False
         _sum_up(figures, sums)
-        _read_status(figures, queues.get(ROOT))
+        _read_status(figures, children, queues.get(ROOT))
         if not any(any(each.entitled or ()) for each in figures.values()):
             for each in figures.values():  # the policy has no targets, or nothing is requested
                 each.entitled = None
@@ -163,17 +163,23 @@ def _add_pods(figures: QueueFigures, pods: PodSums) -> None:
     figures.pending += pods.pending
 
 
-def _read_status(figures: dict[str, QueueFigures], root: QueueSeen | None) -> None:
-    """Take usage and entitlement from the status of queues, where the scheduler has written them."""
-    for each in figures.values():
+def _read_status(figures: dict[str, QueueFigures], children: Mapping[str, list[str]], root: QueueSeen | None) -> None:
+    """Take usage and entitlement from the status of queues, where the scheduler has written them.
+
+    A node without an object has the figures in the status of root, else the usage of its children.
+    """
+    inner = {each.path: each for each in root.inner_nodes} if root is not None else {}
+    for path, each in reversed(figures.items()):  # children before their parents
+        listed = inner.get(path)
         if each.queue is not None:
-            if each.queue.used is not None:
-                each.used = each.queue.used
+            each.used = each.used if each.queue.used is None else each.queue.used
             each.entitled = each.queue.entitled
-    for inner in root.inner_nodes if root is not None else ():
-        found = figures.get(inner.path)
-        if found is not None and found.queue is None:
-            found.used, found.entitled = inner.used, inner.entitled
+        elif listed is not None:
+            each.used, each.entitled = listed.used, listed.entitled
+        else:
+            each.used = ()
+            for child in children.get(path, ()):
+                each.used = add(each.used, figures[child].used)
 
 
 def _divide(figures: dict[str, QueueFigures], children: Mapping[str, list[str]], capacity: Vector) -> None:
