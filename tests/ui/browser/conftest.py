@@ -17,9 +17,12 @@ PHONE = {"width": 360, "height": 740}
 OpenPage = Callable[..., Page]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One for all tests of a worker; required where CI=true."""
+    """One for the tests of a module; required where CI=true.
+
+    While it is open, an event loop runs in this thread, and ``asyncio.run`` of other tests would fail: so not longer.
+    """
     if CHROMIUM is None:
         if os.environ.get("CI") == "true":
             pytest.fail(MISSING)

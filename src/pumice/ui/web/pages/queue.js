@@ -133,7 +133,7 @@ function summary(queue, shares) {
   if (queue.tasks.waiting === 0) said.push("Nothing waits.");
   else if (shares.owed <= 0.0005)
     said.push(
-      `${counted(queue.tasks.waiting, "task waits", "tasks wait")}, although it has what it is entitled to now.`,
+      `${counted(queue.tasks.waiting, "task waits", "tasks wait")}; it already has what it is entitled to now.`,
     );
   return said.join(" ");
 }
