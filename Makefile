@@ -19,7 +19,7 @@ SUITABLE   := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-quick test-compiled test-kube test-node test-clients test-operators test-volcano test-long \
-	lint format package bench bench-peers lock clean
+	lint lint-ui format package bench bench-peers lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -80,13 +80,21 @@ test-volcano: $(VENV)/.dev ## Volcano's own end-to-end suites, which are built o
 test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),long) $(BIN)/pytest -m "long and not kube" -s
 
-lint: $(VENV)/.dev ## ruff, mypy --strict, the import contracts, undeclared dependencies
+lint: $(VENV)/.dev lint-ui ## ruff, mypy --strict, the import contracts, undeclared dependencies, the pages
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict src tools $(wildcard benchmarks)
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
 	$(BIN)/deptry benchmarks tests tools --config requirements/deptry.toml
+
+lint-ui: $(VENV)/.dev ## the pages of pumice ui: Biome, tsc, the hashes of their libraries; needs Node.js
+	$(BIN)/python -m tools.ui_libraries
+	@if ! command -v npm >/dev/null; then \
+	    if [ "$$CI" = true ]; then echo "npm is not on PATH" >&2; exit 1; fi; \
+	    echo "skipped: Node.js is not here (npm is not on PATH)"; exit 0; \
+	fi; \
+	cd tools/ui && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --silent --no-audit --no-fund; } && npm run --silent lint
 
 format: $(VENV)/.dev ## rewrite the sources as `make lint` wants them
 	$(BIN)/ruff check --fix
@@ -147,5 +155,5 @@ $(VENV)/.lock: $(VENV)/.created requirements/lock.txt
 	@touch $@
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist tools/ui/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests $(wildcard benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -36,7 +36,7 @@ def pumice(token: str = TOKEN) -> Iterator[Endpoint]:
         port, log = kubernetes.free_ports(1)[0], home / "log"
         command = [sys.executable, "-m", "pumice", "up", "--data", str(home / "data"), "--nodes", "0"]
         command += ["--port", str(port), "--kubeconfig", str(home / "kubeconfig"), "--no-scheduler", "--no-controllers"]
-        command += ["--token", token] if token else []
+        command += ["--no-ui", *(["--token", token] if token else [])]
         process = stack.enter_context(kubernetes.started(log, command))
         url = f"{'https' if token else 'http'}://127.0.0.1:{port}"
         kubernetes.await_ready(url, token, process, log)

@@ -82,7 +82,7 @@ def _server(home: Path) -> Iterator[tuple[int, Path]]:
     port = kubernetes.free_ports(1)[0]
     command = [sys.executable, "-m", "pumice", "up", "--data", str(home / "data"), "--port", str(port)]
     command += ["--nodes", str(nodes["count"]), "--node-capacity", nodes["capacity"]]
-    command += ["--kubeconfig", str(kubeconfig), "--no-scheduler", "--no-controllers"]
+    command += ["--kubeconfig", str(kubeconfig), "--no-scheduler", "--no-controllers", "--no-ui"]
     with kubernetes.started(log, command) as process:
         kubernetes.await_ready(f"http://127.0.0.1:{port}", "", process, log)
         yield process.pid, kubeconfig

@@ -30,6 +30,9 @@ settings.register_profile("quick", max_examples=20, derandomize=True, **_TIMELES
 settings.register_profile("long", max_examples=2000, derandomize=False, print_blob=True, **_TIMELESS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+# The web page is a process more for each ``pumice up`` of the tests; those that look at the page say --ui.
+os.environ.setdefault("PUMICE_UI", "0")
+
 TESTS = Path(__file__).parent
 QUICK_FOLDERS = frozenset({"admission", "engine", "kube", "kubebase", "model"})
 TIME_LIMITS = {"long": 7200.0, "kube": 1200.0}

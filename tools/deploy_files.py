@@ -96,6 +96,7 @@ VALUES = {
         },
         "replicas": {"type": "integer", "minimum": 1},
         "webhooks": _TRUTH,
+        "ui": _TRUTH,
         "besideVolcano": _TRUTH,
         "serviceMonitor": _TRUTH,
         "schedulerConfig": {"type": "string"},
@@ -186,6 +187,7 @@ image:
   tag: ""  # that of the chart
 replicas: {InstallOptions().replicas}  # of each component
 webhooks: true  # without them nothing is filled in and nothing refused
+ui: true  # the web page, one replica
 besideVolcano: false  # leave Volcano's jobs, definitions and webhooks alone; install with --skip-crds then
 serviceMonitor: false  # tell the Prometheus operator of the metrics
 # Of the container of each component; a value replaces one of these.
@@ -205,13 +207,15 @@ def _templates() -> Iterator[tuple[str, str]]:
     """The templates of the chart, one file a component and one for what all share."""
     whole = replace(OPEN, service_monitor=True)
     alone, beside = (_by_key(replace(whole, beside_volcano=here)) for here in (False, True))
-    unjudged = _by_key(replace(whole, webhooks=False))
+    unjudged, unseen = _by_key(replace(whole, webhooks=False)), _by_key(replace(whole, ui=False))
     found: dict[str, list[str]] = {}
     for key, one in alone.items():
         component = one["metadata"]["labels"].get("app.kubernetes.io/component", INSTALL_NAME)
         text = _template(one, beside.get(key))
         if key not in unjudged:
             text = _if(".Values.webhooks", text)
+        if key not in unseen:
+            text = _if(".Values.ui", text)
         if one["kind"] == "ServiceMonitor":
             text = _if(".Values.serviceMonitor", text)
         found.setdefault(component, []).append(text)

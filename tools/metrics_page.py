@@ -1,4 +1,4 @@
-"""Writes docs/metrics.md from the metrics that scheduler, controllers and webhooks export.
+"""Writes docs/metrics.md from the metrics that scheduler, controllers, webhooks and web page export.
 
 python tools/metrics_page.py > docs/metrics.md
 
@@ -31,6 +31,7 @@ from pumice.observability.metrics.scheduler_metrics import JOBS_SHOWN, Scheduler
 from pumice.scheduler.loop import Cycle, Scheduler
 from pumice.sim.manifest_files import read_manifests
 from pumice.sim.simulation import open_simulation
+from pumice.ui.metrics import page_metrics
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = "examples/gang.yaml"
@@ -73,6 +74,7 @@ async def _sections() -> list[str]:
             *_section("The scheduler", [*_of_scheduler(api), leading_metric(True)]),
             *_section("The controllers", [*_of_controllers(informer), leading_metric(True)]),
             *_section("The webhooks", _of_webhooks(informer)),
+            *_section("The web page", page_metrics([informer], 0)),
         ]
 
 

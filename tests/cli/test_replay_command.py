@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from pumice.cli.replay_command import parse_time, time_text
+from pumice.decision_log.log_files import log_files
 from pumice.decision_log.replay import first_time
-from pumice.decision_log.writer import log_files
 from tests.cli.cluster.calls import Caller
 from tests.cli.command import pumice_command
 from tests.support.api_servers import pumice_up

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kubebase.label_selector import Requirement
 from kubebase.resource_vector import Registry
 from pumice.decision_log import writer
+from pumice.decision_log.log_files import log_files
 from pumice.decision_log.records import (
     ENCODER,
     FORMAT,
@@ -28,7 +29,7 @@ from pumice.decision_log.records import (
     standing_records,
 )
 from pumice.decision_log.replay import LogError, Outcome, Replayed, replay
-from pumice.decision_log.writer import DecisionLog, log_files
+from pumice.decision_log.writer import DecisionLog
 from pumice.engine.checkpoint.restore import snapshot_engine
 from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.engine.preemption.cooldown import PreemptionCooldown

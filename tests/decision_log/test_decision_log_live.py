@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from kubesim.server import RunningCluster
-from pumice.decision_log.writer import DecisionLog, log_files
+from pumice.decision_log.log_files import log_files
+from pumice.decision_log.writer import DecisionLog
 from pumice.kube.client.api_errors import ApiError
 from tests.support.live_cluster import CPU, QUEUES, eventually, live, phase, placed, scheduling, submit
 from tests.support.processes import run_process

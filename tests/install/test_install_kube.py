@@ -58,11 +58,12 @@ def test_installer_installs_reinstalls_and_uninstalls(real):
     kubectl("patch", "queue", "default", "--type=merge", "-p", mine)
     kubectl("annotate", "deployment", "-n", HOME, "pumice-scheduler", "some.body/knows=this")
     install(real)
-    # three times an account, 2 roles and 2 bindings, a budget and a deployment; 2 services, 2 configurations, 3
-    # policies with what puts them into force, and 4 roles for users
-    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == 3 * 7 + 2 + 2 + 3 * 2 + 4
+    # three times an account, 2 roles and 2 bindings, a budget and a deployment; for the page the same with 1 role and 1
+    # binding; 4 services, 2 configurations, 3 policies with what puts them into force, and 4 roles for users
+    everything = 3 * 7 + 5 + 4 + 2 + 3 * 2 + 4
+    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == everything
 
-    for component in ("scheduler", "controllers", "webhooks"):
+    for component in ("scheduler", "controllers", "webhooks", "ui"):
         template = kubectl.object("deployment", "-n", HOME, f"pumice-{component}")["spec"]["template"]
         pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": "trial"}}
         kubectl("create", "--dry-run=server", "-n", HOME, "-f", "-", given=pod)  # harmless enough for the namespace
@@ -81,6 +82,8 @@ def test_installer_installs_reinstalls_and_uninstalls(real):
     gone = [line.split()[0] for line in install(real, "--no-webhooks") if line.endswith(" deleted")]
     ends = ("/pumice", "/pumice-webhooks", "/pumice-users-of-pods", "/pumice-users-of-podgroups")
     assert len(gone) == 2 + 7 + 1 + 2 * 2 and all(name.endswith(ends) for name in gone)
+    unseen = [line.split()[0] for line in install(real, "--no-webhooks", "--no-ui") if line.endswith(" deleted")]
+    assert len(unseen) == 5 + 2 and all(name.endswith(("/pumice-ui", "/pumice-scheduler")) for name in unseen)
     status, _, wrong = pumice(real.admin, "install", "--service-monitor")
     assert status == 1 and "the cluster does not serve monitoring.coreos.com/v1 ServiceMonitor" in wrong
     about = kubectl.object("deployment", "-n", HOME, "pumice-scheduler")["metadata"]
@@ -97,7 +100,7 @@ def test_installer_installs_reinstalls_and_uninstalls(real):
     assert status == 0 and "deleted" not in said, "there is nothing to do, and nothing wrong with that"
 
     real.kubectl(HOME)("apply", "--server-side", "-k", str(KUSTOMIZE))
-    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == 3 * 7 + 2 + 2 + 3 * 2 + 4
+    assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == everything
 
 
 def test_beside_volcano_and_in_its_place(real):

@@ -41,6 +41,7 @@ namespace_option = click.option(
 )
 @click.option("--no-webhooks", is_flag=True, help="Do not install the admission webhooks: no defaults, no validation.")
 @click.option("--webhook-url", default="", metavar="URL", help="URL of webhooks that run outside the cluster.")
+@click.option("--no-ui", is_flag=True, help="Do not install the web page.")
 @click.option("--service-monitor", is_flag=True, help="Create a ServiceMonitor for the Prometheus operator.")
 @click.option("--take-over", is_flag=True, help="Stop an installed Volcano and schedule its pods and jobs.")
 @click.option("--accept-losses", is_flag=True, help="Take over although 'pumice migrate --check' reports losses.")
@@ -63,6 +64,7 @@ def install(
     pod_settings: Path | None,
     no_webhooks: bool,
     webhook_url: str,
+    no_ui: bool,
     service_monitor: bool,
     take_over: bool,
     accept_losses: bool,
@@ -94,6 +96,7 @@ def install(
         replicas=replicas,
         webhooks=not no_webhooks,
         webhook_url=webhook_url,
+        ui=not no_ui,
         service_monitor=service_monitor,
         **given,
     )

@@ -38,6 +38,7 @@ COMMAND_SECTIONS = {
         "scheduler": "daemons.scheduler_command",
         "controllers": "daemons.controllers_command",
         "webhooks": "daemons.webhooks_command",
+        "ui": "daemons.ui_command",
     },
     "Tools": {
         "replay": "replay_command",

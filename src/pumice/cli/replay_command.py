@@ -34,6 +34,7 @@ _UID_SUFFIX = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # of t
     help="Stop before the first cycle after this time: 03:00 (today), '2026-11-16 03:00', RFC 3339, or seconds.",
 )
 @click.option("--job", metavar="[NAMESPACE/]NAME", help="Print every event and decision about this job, with its time.")
+@click.option("--tree", is_flag=True, help="With --at and a directory: print the tree of queues at that time, as JSON.")
 @click.option("--print", "shown", is_flag=True, help="Print the events and decisions of the last replayed cycle.")
 @click.option(
     "-o",
@@ -44,7 +45,13 @@ _UID_SUFFIX = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # of t
     help="Output format.",
 )
 def replay(
-    logs: tuple[Path, ...], until: int | None, moment: str | None, job: str | None, shown: bool, output: str
+    logs: tuple[Path, ...],
+    until: int | None,
+    moment: str | None,
+    job: str | None,
+    tree: bool,
+    shown: bool,
+    output: str,
 ) -> int:
     """Replay decision logs and compare decision by decision.
 
@@ -60,6 +67,8 @@ def replay(
     outcomes: list[Outcome] = []
     last: list[Replayed] = []
     at = parse_time(moment, datetime.now().astimezone()) if moment else None
+    if tree:
+        return _print_tree(logs, at)
     try:
         files = list(_log_files(logs, until, at))
     except LogError as error:
@@ -104,10 +113,23 @@ def replay(
     return DIFFERENCE_FOUND if differ else 0
 
 
+def _print_tree(logs: tuple[Path, ...], at: int | None) -> int:
+    from pumice.decision_log.replay import LogError
+    from pumice.ui.then_document import then_document
+
+    if at is None or len(logs) != 1 or not logs[0].is_dir():
+        raise click.UsageError("--tree needs --at and one directory of decision logs")
+    try:
+        echo_values(then_document(logs[0], at), "json")
+    except LogError as error:
+        raise click.UsageError(str(error)) from None
+    return 0
+
+
 def _log_files(logs: tuple[Path, ...], until: int | None, at: int | None) -> Iterator[Path]:
     """The log files; of a directory, those that start at or before the last requested cycle, or the one at a time."""
+    from pumice.decision_log.log_files import log_files
     from pumice.decision_log.replay import first_cycle, first_time
-    from pumice.decision_log.writer import log_files
 
     for path in logs:
         if not path.is_dir():

@@ -83,6 +83,8 @@ class Outcome:
     torn: bool = False  # whether the writer died in the middle of a line
     difference: Difference | None = None
     notes: list[str] = field(default_factory=list)
+    engine: Engine | None = None
+    """The engine after the last replayed cycle; None if the file ends within its snapshot."""
 
 
 def replay(
@@ -107,6 +109,7 @@ def replay(
     if engine is None:
         outcome.torn = True
         return outcome
+    outcome.engine = engine
     targets = TargetsSeen()
     told: list[Event] = []
     for record in reading:

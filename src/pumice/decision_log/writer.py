@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 import platform
-import re
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -26,6 +25,7 @@ from msgspec import Raw
 
 from kubebase.resource_vector import Registry
 from pumice import __version__
+from pumice.decision_log.log_files import log_files
 from pumice.decision_log.records import (
     ENCODER,
     FORMAT,
@@ -57,14 +57,6 @@ QUIET = 60
 """The most idle cycles that share a line, and that a crash may lose."""
 AGAIN = 300.0
 """Seconds after an I/O error until another file is tried."""
-
-_NAME = re.compile(r"decisions-(\d{6,})\.jsonl")
-
-
-def log_files(folder: Path) -> list[Path]:
-    """The files of a log, oldest first."""
-    found = [(int(match[1]), path) for path in folder.iterdir() if (match := _NAME.fullmatch(path.name))]
-    return [path for _, path in sorted(found)]
 
 
 class DecisionLog:

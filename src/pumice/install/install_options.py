@@ -31,6 +31,8 @@ class InstallOptions:
     webhooks: bool = True
     webhook_url: str = ""
     """The URL of the webhooks if they run outside the cluster."""
+    ui: bool = True
+    """Whether to install the web page."""
     service_monitor: bool = False
     """Whether to create a ServiceMonitor for the Prometheus operator."""
     pods: PodSettings = field(default_factory=PodSettings)

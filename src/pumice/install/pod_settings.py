@@ -26,6 +26,7 @@ DEFAULT_RESOURCES: dict[str, Object] = {
     "scheduler": {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}},
     "controllers": {"requests": {"cpu": "100m", "memory": "192Mi"}, "limits": {"memory": "2Gi"}},
     "webhooks": {"requests": {"cpu": "100m", "memory": "192Mi"}, "limits": {"memory": "2Gi"}},
+    "ui": {"requests": {"cpu": "100m", "memory": "192Mi"}, "limits": {"memory": "4Gi"}},
 }
 
 

@@ -13,7 +13,7 @@ from pumice.install.install_options import INSTALL_NAME, InstallOptions, labels
 
 Object = dict[str, Any]
 
-SCHEDULER, CONTROLLERS, WEBHOOKS = "scheduler", "controllers", "webhooks"
+SCHEDULER, CONTROLLERS, WEBHOOKS, UI = "scheduler", "controllers", "webhooks", "ui"
 CERTIFICATE_SECRET = f"{INSTALL_NAME}-webhooks"
 """The Secret with the certificate of the webhooks."""
 
@@ -106,6 +106,20 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
             (INSTALL_NAME,),
         ),
     ),
+    UI: (
+        CLUSTER_UID_RULE,
+        PolicyRule("", ("nodes", "pods", "events"), LIST_WATCH),
+        PolicyRule(_VOLCANO, ("queues", "podgroups"), LIST_WATCH),
+        # To explain why a job waits, as the scheduler would decide.
+        PolicyRule("", ("resourcequotas", "persistentvolumes", "persistentvolumeclaims"), ("list",)),
+        PolicyRule("storage.k8s.io", STORAGE_KINDS, ("list",)),
+        PolicyRule("policy", ("poddisruptionbudgets",), ("list",)),
+        PolicyRule("scheduling.k8s.io", ("priorityclasses",), ("list",)),
+        PolicyRule(_TOPOLOGY, ("hypernodes",), ("list",)),
+        # To ask whose token a viewer shows, and what that user may read.
+        PolicyRule("authentication.k8s.io", ("tokenreviews",), ("create",)),
+        PolicyRule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
+    ),
 }
 """Rights in the whole cluster."""
 
@@ -141,13 +155,14 @@ NAMESPACE_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule("", ("secrets",), ("create",)),
         PolicyRule("", ("secrets",), ("get", "update"), (CERTIFICATE_SECRET,)),
     ),
+    UI: (),
 }
 """Rules in the namespace of the installation."""
 
 
 def components(choices: InstallOptions) -> list[str]:
     """The installed components."""
-    return [SCHEDULER, CONTROLLERS, *([WEBHOOKS] if choices.webhooks else [])]
+    return [SCHEDULER, CONTROLLERS, *([WEBHOOKS] if choices.webhooks else []), *([UI] if choices.ui else [])]
 
 
 def policy_rules_of(component: str, choices: InstallOptions) -> tuple[Sequence[PolicyRule], Sequence[PolicyRule]]:
@@ -170,7 +185,7 @@ def account_manifests(component: str, choices: InstallOptions) -> list[Object]:
         version = "v1" if kind == "ServiceAccount" else f"{rbac}/v1"
         return {"apiVersion": version, "kind": kind, "metadata": about, **rest}
 
-    return [
+    found = [
         one("ServiceAccount", home),
         one("ClusterRole", rules=[right.rule() for right in everywhere]),
         one(
@@ -178,6 +193,10 @@ def account_manifests(component: str, choices: InstallOptions) -> list[Object]:
             roleRef={"apiGroup": rbac, "kind": "ClusterRole", "name": name},
             subjects=subject,
         ),
-        one("Role", home, rules=[right.rule() for right in at_home]),
-        one("RoleBinding", home, roleRef={"apiGroup": rbac, "kind": "Role", "name": name}, subjects=subject),
     ]
+    if at_home:
+        found += [
+            one("Role", home, rules=[right.rule() for right in at_home]),
+            one("RoleBinding", home, roleRef={"apiGroup": rbac, "kind": "Role", "name": name}, subjects=subject),
+        ]
+    return found

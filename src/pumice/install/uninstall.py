@@ -31,7 +31,7 @@ MAX_ATTEMPTS = 20
 def delete_obsolete(client: Client, choices: InstallOptions, wanted: Iterable[Object] = ()) -> Iterator[str]:
     """Delete installed objects that are not in ``wanted``, in reverse order; yield a line for each deleted object."""
     kept = {path_of(one) for one in wanted}
-    for one in reversed(all_manifests(replace(choices, webhooks=True, service_monitor=True))):
+    for one in reversed(all_manifests(replace(choices, webhooks=True, ui=True, service_monitor=True))):
         path = path_of(one)
         if one["kind"] not in KEPT_KINDS and path not in kept and _delete_if_present(client, path):
             yield f"{display_name(one)} deleted"

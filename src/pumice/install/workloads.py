@@ -1,7 +1,8 @@
 """The workloads: a Deployment for each component, with Services, disruption budgets and the configuration.
 
 Containers run as a non-root user with a read-only root filesystem, except ``/tmp``, which is in memory. One replica of
-the scheduler and of the controllers leads, by a Lease; all webhooks answer.
+the scheduler and of the controllers leads, by a Lease; all webhooks answer. The web page has one replica, because its
+documents and its stream have versions of their own.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 from pumice.install.install_options import INSTALL_NAME, VOLCANO_ACCOUNTS, InstallOptions, labels
-from pumice.install.rbac import CERTIFICATE_SECRET, CONFIG_MAP, CONTROLLERS, SCHEDULER, WEBHOOKS, components
+from pumice.install.rbac import CERTIFICATE_SECRET, CONFIG_MAP, CONTROLLERS, SCHEDULER, UI, WEBHOOKS, components
 from pumice.install.webhook_configurations import WEBHOOK_SERVICE
 
 Object = dict[str, Any]
 
-METRICS, LISTEN = 8080, 9443
-"""Ports: of ``/metrics`` and the probes, and of the webhooks."""
+METRICS, LISTEN, PAGE = 8080, 9443, 8443
+"""Ports: of ``/metrics``, the probes and the history, of the webhooks, and of the web page."""
 NON_ROOT_USER = 65532
 SETTINGS, SETTINGS_FILE = "/etc/pumice", "scheduler.yaml"
+DATA, HISTORY_FILE = "/var/lib/pumice", "history.db"
 LEADER_ELECT = "--leader-elect"
 PRE_STOP_SECONDS = 5
 """Seconds for which a terminating webhook still answers, until the Service no longer routes requests to it."""
@@ -32,9 +34,13 @@ def arguments(component: str, choices: InstallOptions) -> list[str]:
     common = [component, f"--metrics-address=:{METRICS}", *names]
     if component == SCHEDULER:
         settings = [f"--config={SETTINGS}/{SETTINGS_FILE}", f"--config-map={CONFIG_MAP}"]
-        return [*common, LEADER_ELECT, *settings]
+        return [*common, LEADER_ELECT, *settings, *([f"--history={DATA}/{HISTORY_FILE}"] if choices.ui else [])]
     if component == CONTROLLERS:
         return [*common, LEADER_ELECT, *(["--no-jobs"] if choices.beside_volcano else [])]
+    if component == UI:
+        history = f"http://{INSTALL_NAME}-{SCHEDULER}:{METRICS}/history"
+        listen = [f"--listen=:{PAGE}", "--self-signed", "--cluster-auth"]
+        return [UI, f"--metrics-address=:{METRICS}", *listen, f"--history={history}"]
     others = [f"--acts-for-others={VOLCANO_ACCOUNTS}"] if choices.beside_volcano else []
     return [*common, f"--listen=:{LISTEN}", f"--service={WEBHOOK_SERVICE}", f"--secret={CERTIFICATE_SECRET}", *others]
 
@@ -53,7 +59,7 @@ def deployment(component: str, choices: InstallOptions) -> Object:
         "kind": "Deployment",
         "metadata": about,
         "spec": {
-            "replicas": choices.replicas,
+            "replicas": 1 if component == UI else choices.replicas,
             "selector": {"matchLabels": labels(component)},
             "template": {"metadata": _pod_metadata(component, choices), "spec": _pod(component, choices)},
         },
@@ -75,6 +81,7 @@ def _pod(component: str, choices: InstallOptions) -> Object:
     volumes: list[Object] = [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}]
     if component == SCHEDULER:
         volumes.append({"name": "settings", "configMap": {"name": CONFIG_MAP}})
+        volumes += [{"name": "data", "emptyDir": {"sizeLimit": "256Mi"}}] if choices.ui else []
     return {
         "serviceAccountName": f"{INSTALL_NAME}-{component}",
         **choices.pods.pod_fields(),
@@ -110,6 +117,9 @@ def _container(component: str, choices: InstallOptions) -> Object:
     }
     if component == SCHEDULER:
         mounts.append({"name": "settings", "mountPath": SETTINGS, "readOnly": True})
+        mounts += [{"name": "data", "mountPath": DATA}] if choices.ui else []
+    if component == UI:
+        ports.append({"name": "page", "containerPort": PAGE, "protocol": "TCP"})
     if component == WEBHOOKS:
         ports.append({"name": "webhooks", "containerPort": LISTEN, "protocol": "TCP"})
         found["lifecycle"] = {"preStop": {"sleep": {"seconds": PRE_STOP_SECONDS}}}
@@ -128,17 +138,20 @@ def disruption_budget(component: str, choices: InstallOptions) -> Object:
 
 
 def services(choices: InstallOptions) -> list[Object]:
-    """The Services: of the webhooks, for the API server, and of the metrics, for Prometheus."""
+    """The Services of the metrics, for Prometheus; of the webhooks, for the API server; of the page and its history."""
     found = [_service(f"{INSTALL_NAME}-metrics", labels(), "metrics", METRICS, METRICS, choices)]
     found[0]["spec"]["clusterIP"] = "None"
     if choices.webhooks:
         found.append(_service(WEBHOOK_SERVICE, labels(WEBHOOKS), "webhooks", 443, LISTEN, choices))
+    if choices.ui:
+        found.append(_service(f"{INSTALL_NAME}-{UI}", labels(UI), "page", 443, PAGE, choices))
+        found.append(_service(f"{INSTALL_NAME}-{SCHEDULER}", labels(SCHEDULER), "history", METRICS, METRICS, choices))
     return found
 
 
 def _service(name: str, chosen: dict[str, str], port: str, number: int, inside: int, choices: InstallOptions) -> Object:
     """A Service for one port of the pods that the selector matches."""
-    component = "metrics" if port == "metrics" else WEBHOOKS
+    component = {"webhooks": WEBHOOKS, "page": UI, "history": UI}.get(port, port)
     about = {"name": name, "namespace": choices.namespace, "labels": labels(component)}
     ports = [{"name": port, "port": number, "protocol": "TCP", "targetPort": inside}]
     return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": {"selector": chosen, "ports": ports}}

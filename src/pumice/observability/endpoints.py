@@ -1,4 +1,4 @@
-"""``/metrics``, ``/healthz`` and ``/readyz`` of a process that works in an event loop.
+"""``/metrics``, ``/healthz``, ``/readyz`` and ``/history`` of a process that works in an event loop.
 
 A thread with its own loop serves them, so that a process can report that its main loop is stuck. ``/healthz`` and
 ``/readyz`` only read. The main loop collects ``/metrics`` between two of its steps, when all numbers are consistent;
@@ -8,7 +8,7 @@ the thread formats them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -39,6 +39,8 @@ class Probes:
     alive: Callable[[], str]
     ready: Callable[[], str]
     metrics: Callable[[], list[Metric]] | None = None
+    history: Callable[[Mapping[str, str]], tuple[int, bytes]] | None = None
+    """Answers a query for the history of queues: the status code and the body."""
 
 
 class AddressError(ValueError):
@@ -89,6 +91,8 @@ class Endpoints:
         application.router.add_get("/readyz", self._readyz)
         if self._probes.metrics is not None:
             application.router.add_get("/metrics", self._metrics)
+        if self._probes.history is not None:
+            application.router.add_get("/history", self._history)
         runner = web.AppRunner(application, access_log=None, handle_signals=False)
         await runner.setup()
         try:
@@ -117,6 +121,11 @@ class Endpoints:
             return _answer(f"timed out after {SCRAPE_TIMEOUT:.0f} s: a cycle is running", 503)
         text = generate_latest(_Collected(found))
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
+    async def _history(self, request: web.Request) -> web.Response:
+        assert self._probes.history is not None
+        status, body = await asyncio.to_thread(self._probes.history, request.query)
+        return web.Response(status=status, body=body, content_type="application/json")
 
 
 def _answer(wrong: str, status: int) -> web.Response:

@@ -17,16 +17,20 @@ if TYPE_CHECKING:
     from pumice.admission.webhooks.server import Webhooks
     from pumice.kube.resources import Document
     from pumice.kube.watch.informer import Informer
+    from pumice.observability.history.recorder import HistoryRecorder
     from pumice.scheduler.loop import Scheduler
 
 
-def scheduler_probes(scheduler: Scheduler) -> Probes:
-    """The probes of a scheduler; its cycles are measured from now on."""
+def scheduler_probes(scheduler: Scheduler, history: HistoryRecorder | None = None) -> Probes:
+    """The probes of a scheduler; its cycles are measured, and perhaps recorded, from now on."""
+    if history is not None:
+        scheduler.watchers.append(history.observe_cycle)
     metrics = SchedulerMetrics(scheduler)
     return Probes(
         alive=lambda: "" if scheduler.alive else f"stuck: no cycle has completed for more than {STALLED:.0f} s",
         ready=lambda: unsynced_informers(scheduler.informers),
         metrics=metrics.collect,
+        history=history.answer if history is not None else None,
     )
 
 

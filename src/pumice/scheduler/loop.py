@@ -88,11 +88,13 @@ class Scheduler:
         decision_log: DecisionLog | None = None,
         schedulers: Collection[str] = SCHEDULERS,
         write_rate: int = WRITE_RATE,
+        trace: bool = False,
     ) -> None:
         self._now = now if now is not None else SlewedClock()
         self._feed = ChangeQueue()
         self._registry = Registry()
         self.engine = Engine(config, plugin_factories(config), self._registry, cooldown)
+        self.engine.context.tracing = trace  # checkpoints carry it over to later engines
         self.config = config  # in force
         self.config_refused = ""  # why the latest configuration was rejected; empty: it was not
         self._wanted: SchedulerConfig | None = None  # to be in force from the next cycle on

@@ -17,9 +17,10 @@ from kubesim.server import RunningCluster
 from pumice.admission import CREATE, Request, Settings
 from pumice.admission.request import QUEUES
 from pumice.admission.webhooks import server
-from pumice.admission.webhooks.server import Webhooks, bound
+from pumice.admission.webhooks.server import Webhooks
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.sockets import bound
 from pumice.kube.client.transport import Session
 from tests.admission.webhooks.test_reviews_and_handler import review
 from tests.support.admitted import queue

@@ -39,13 +39,13 @@ class Cluster:
 
     @cached_property
     def client(self) -> Client:
-        """The client of the cluster."""
+        """The client of the cluster; in a pod without a kubeconfig, of the pod's own cluster, as with kubectl."""
         from kubebase.field_error import FieldError
-        from pumice.kube.client.kubeconfig import read_kubeconfig
+        from pumice.kube.client.in_cluster import find_access
         from pumice.kube.client.sync_client import Client
 
         try:
-            return Client(read_kubeconfig(self._kubeconfig, context=self._context))
+            return Client(find_access(self._kubeconfig, self._context))
         except FieldError as error:
             raise InvalidInput(str(error)) from None
 

@@ -122,12 +122,10 @@ def _metrics_address(context: click.Context, option: click.Parameter, value: str
 def cluster_access(kubeconfig: Path | None, context: str) -> Access:
     """The access to the cluster of the options, else to that of kubectl; in a pod, to its own cluster."""
     from kubebase.field_error import FieldError
-    from pumice.kube.client.in_cluster import in_cluster
-    from pumice.kube.client.kubeconfig import default_paths, read_kubeconfig
+    from pumice.kube.client.in_cluster import find_access
 
     try:
-        told = kubeconfig or context or any(path.exists() for path in default_paths(os.environ))
-        return (None if told else in_cluster()) or read_kubeconfig(kubeconfig, context=context)
+        return find_access(kubeconfig, context)
     except FieldError as error:
         raise click.UsageError(str(error)) from None
 

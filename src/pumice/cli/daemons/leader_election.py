@@ -76,6 +76,10 @@ def _election(context: click.Context, name: str) -> Election:
     return Election(name, given or (inside.namespace if inside else DEFAULT_NAMESPACE))
 
 
+STANDBY = (503, b'{"error": "this replica does not lead; the history is that of the leader"}')
+"""The answer of a replica that waits to a request for the history."""
+
+
 class Leadership:
     """One replica's part in it. Without an election it leads, always."""
 
@@ -99,12 +103,13 @@ class Leadership:
         """The probes of a replica: a standby replica reports only whether it can read the lease."""
         if self._lease is None:
             return probes
-        metrics = probes.metrics
+        metrics, history = probes.metrics, probes.history
         return replace(
             probes,
             alive=lambda: probes.alive() if self.started else "",
             ready=lambda: self.trouble or (probes.ready() if self.started else ""),
             metrics=metrics and (lambda: [*metrics(), leading_metric(self.is_leader)]),
+            history=history and (lambda query: history(query) if self.is_leader else STANDBY),
         )
 
     def limits(self, limits: Limits) -> Limits:

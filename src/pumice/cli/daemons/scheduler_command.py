@@ -57,6 +57,25 @@ if TYPE_CHECKING:
     help="Number of log files to keep.",
 )
 @click.option(
+    "--trace",
+    is_flag=True,
+    help="Record in the decision log why each job was picked, and the numbers behind each eviction.",
+)
+@click.option(
+    "--history",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File of the history of queues, for pumice ui; also served at /history. [default: no history]",
+)
+@click.option(
+    "--history-size",
+    metavar="MIB",
+    type=click.IntRange(1, 1024),
+    default=64,
+    show_default=True,
+    help="Maximum size of the history; the oldest points are deleted.",
+)
+@click.option(
     "--write-rate",
     metavar="N",
     type=click.IntRange(1, 100_000),
@@ -75,6 +94,9 @@ def scheduler(
     decision_log: Path | None,
     decision_log_size: int,
     decision_log_files: int,
+    trace: bool,
+    history: Path | None,
+    history_size: int,
     write_rate: int,
     schedulers: frozenset[str],
     election: Election | None,
@@ -94,6 +116,7 @@ def scheduler(
     from pumice.decision_log.writer import DecisionLog
     from pumice.engine.config.scheduler_config import ConfigError
     from pumice.engine.preemption.cooldown import LIVE
+    from pumice.observability.history.recorder import HistoryRecorder
     from pumice.observability.probes import scheduler_probes
     from pumice.scheduler.config_map_watch import ConfigMapWatch
     from pumice.scheduler.config_watcher import ConfigWatcher
@@ -113,6 +136,8 @@ def scheduler(
     if decision_log is not None:
         recorded = DecisionLog(decision_log, size=decision_log_size << 20, files=decision_log_files)
 
+    recorder = HistoryRecorder(history, largest=history_size << 20) if history is not None else None
+
     def make(api: Api) -> Scheduler:
         if file is not None and hasattr(signal, "SIGHUP"):
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, file.check_now)
@@ -126,6 +151,11 @@ def scheduler(
             cooldown=LIVE,
             schedulers=schedulers,
             write_rate=write_rate,
+            trace=trace,
         )
 
-    run_daemon(access, make, "scheduling", answering, scheduler_probes, election)
+    try:
+        run_daemon(access, make, "scheduling", answering, lambda made: scheduler_probes(made, recorder), election)
+    finally:
+        if recorder is not None:
+            recorder.close()

@@ -90,7 +90,8 @@ def webhooks(
     from pumice.admission import QUEUE_FINALIZER, Settings
     from pumice.admission.request import DEEPEST
     from pumice.admission.webhooks.certificate_source import FileCertificate, SecretCertificate
-    from pumice.admission.webhooks.server import Webhooks, bound
+    from pumice.admission.webhooks.server import Webhooks
+    from pumice.kube.client.sockets import bound
     from pumice.observability.endpoints import AddressError, parse_address
     from pumice.observability.probes import webhook_probes
 

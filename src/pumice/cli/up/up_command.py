@@ -1,10 +1,10 @@
-"""``pumice up``: a whole cluster on this machine: a Kubernetes API, simulated nodes, the scheduler, the controllers."""
+"""``pumice up``: a whole cluster on this machine: API, simulated nodes, scheduler, controllers, and the web page."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
     import asyncio
+    import socket
     from contextlib import AsyncExitStack
 
     from kubesim.server import RunningCluster, ServerSettings
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 DEFAULT_NODES = 3
 MAX_NODES = 65_536  # as many as the addresses of pods allow
 DEFAULT_PORT = 6440
+UI_HOST = "127.0.0.1"
+DEFAULT_UI_PORT = 6441
 DECISION_LOG_FOLDER = "decisions"  # in the data directory
+HISTORY_FILE = "history.db"  # in the data directory
 THREAD_SWITCH_SECONDS = 0.0005
 DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
 
@@ -108,6 +112,17 @@ DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
     help="Directory of the decision log, for pumice replay. [default: decisions in the data directory]",
 )
 @click.option(
+    "--ui/--no-ui",
+    default=True,
+    envvar="PUMICE_UI",
+    help="Start the web page of the cluster, on loopback, or do not.",
+)
+@click.option(
+    "--ui-port",
+    type=click.IntRange(0, 65535),
+    help=f"Port of the web page; 0 selects a free port. [default: {DEFAULT_UI_PORT}, or a free port if it is in use]",
+)
+@click.option(
     "--metrics-address",
     metavar="HOST:PORT",
     help="Address on which the scheduler serves /metrics, /healthz and /readyz. [default: none]",
@@ -134,12 +149,14 @@ def up(
     no_controllers: bool,
     config: Path | None,
     decision_log: Path | None,
+    ui: bool,
+    ui_port: int | None,
     metrics_address: str | None,
     verbose: bool,
 ) -> None:
     """Run a local cluster with simulated nodes.
 
-    Starts a Kubernetes API, simulated nodes, the scheduler and the controllers.
+    Starts a Kubernetes API, simulated nodes, the scheduler, the controllers and the web page of the cluster.
 
     \b
     pumice up --nodes 100 --node-capacity cpu=32,memory=256Gi,nvidia.com/gpu=8
@@ -165,6 +182,8 @@ def up(
         raise click.UsageError("--config, --decision-log and --metrics-address cannot be combined with --no-scheduler")
     if no_scheduler and default_scheduler:
         raise click.UsageError("--default-scheduler and --no-scheduler are mutually exclusive")
+    if not ui and ui_port is not None:
+        raise click.UsageError("--ui-port and --no-ui are mutually exclusive")
     _check_token(token)
 
     from kubesim.http.auth import needs_tls
@@ -215,13 +234,18 @@ def up(
             controllers=not no_controllers,
             default_scheduler=default_scheduler,
         )
-        beside = [] if no_scheduler else [_scheduler_arguments(settings, config, metrics_address, decision_log)]
+        recorded = decision_log or (settings.data / DECISION_LOG_FOLDER if settings.data else None)
+        beside = [] if no_scheduler else [_scheduler_arguments(settings, config, metrics_address, recorded)]
         beside += [] if no_controllers else [_controllers_arguments(settings)]
         if default_scheduler:
             names = sorted(served_schedulers(default_scheduler=True))
             beside = [command + [f"--scheduler-name={name}" for name in names] for command in beside]
-        cluster = _LocalCluster(served, nodes, beside, default_scheduler=default_scheduler, verbose=verbose)
-        asyncio.run(cluster.run())
+        with _ui_socket(ui_port, any_port=port == 0) if ui else nullcontext() as page:
+            if page is not None:
+                beside.append(_ui_arguments(settings, page, None if no_scheduler else recorded))
+            cluster = _LocalCluster(served, nodes, beside, default_scheduler=default_scheduler, verbose=verbose)
+            cluster.page = page_url(page) if page is not None else ""
+            asyncio.run(cluster.run())
 
 
 def _check_token(token: str | None) -> None:
@@ -265,13 +289,45 @@ def _scheduler_arguments(
     """The arguments of the scheduler process."""
     command = ["scheduler", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", metrics_address or ""]
     command += ["--config", str(config)] if config else []
-    recorded = decision_log or (settings.data / DECISION_LOG_FOLDER if settings.data else None)
-    return command + (["--decision-log", str(recorded)] if recorded else [])
+    command += ["--history", str(settings.data / HISTORY_FILE)] if settings.data else []
+    return command + (["--decision-log", str(decision_log), "--trace"] if decision_log else [])
 
 
 def _controllers_arguments(settings: ServerSettings) -> list[str]:
     """The arguments of the controllers process."""
     return ["controllers", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", ""]
+
+
+def _ui_arguments(settings: ServerSettings, page: socket.socket, decision_log: Path | None) -> list[str]:
+    """The arguments of the process that serves the web page."""
+    host, port = page.getsockname()
+    command = ["ui", "--kubeconfig", str(settings.kubeconfig), "--listen", f"{host}:{port}"]
+    command += ["--history", str(settings.data / HISTORY_FILE)] if settings.data and decision_log else []
+    return command + (["--decision-log", str(decision_log)] if decision_log else [])
+
+
+def page_url(page: socket.socket) -> str:
+    """The address of the web page."""
+    host, port = page.getsockname()
+    return f"http://{host}:{port}"
+
+
+@contextmanager
+def _ui_socket(port: int | None, *, any_port: bool) -> Iterator[socket.socket]:
+    """A bound socket that keeps a port for the web page, which listens there in a process of its own.
+
+    The process may end and start again: nobody else can bind the port as long as this socket exists.
+    """
+    from pumice.kube.client.sockets import bound
+
+    try:
+        page = bound(UI_HOST, port if port is not None else 0 if any_port else DEFAULT_UI_PORT)
+    except OSError as error:
+        if port is not None:
+            raise click.ClickException(f"--ui-port {port}: {error.strerror}; use 0 for any free port") from None
+        page = bound(UI_HOST, 0)
+    with page:
+        yield page
 
 
 class _InvalidInput(click.ClickException):
@@ -298,6 +354,8 @@ class _LocalCluster:
         self._default_scheduler = default_scheduler
         self._verbose = verbose
         self._processes: list[SupervisedProcess] = []
+        self.page = ""
+        """The address of the web page; empty: there is none."""
 
     async def run(self) -> None:
         """Run until SIGTERM or SIGINT; a second signal kills the processes at once."""
@@ -351,6 +409,7 @@ class _LocalCluster:
             self._processes,
             self._requested_nodes,
             default_scheduler=self._default_scheduler,
+            page=self.page,
         )
         line = (
             asyncio.create_task(refresh_status_line(running, self._processes, lines)) if sys.stderr.isatty() else None

@@ -23,7 +23,7 @@ STATUS_SECONDS = 1.0
 ERASE_LINE = "\r\x1b[K"
 QUEUES_PREFIX = "queues.scheduling.volcano.sh/"  # where the store keeps them
 
-SCHEDULER, CONTROLLERS = "scheduler", "controllers"
+SCHEDULER, CONTROLLERS, UI = "scheduler", "controllers", "ui"
 COMPONENT_MESSAGES = {
     (SCHEDULER, CONTROLLERS): (
         "scheduler and controllers are running: pods with schedulerName pumice or volcano are placed"
@@ -72,6 +72,7 @@ def print_endpoint(
     asked: int | None,
     *,
     default_scheduler: bool = False,
+    page: str = "",
 ) -> None:
     """Print the address and how to use it. Only the export line goes to standard output, for scripts."""
     kept = settings.data or "memory only"
@@ -86,9 +87,11 @@ def print_endpoint(
             f"{asked:,} nodes requested, but the data directory has {count:,}; remove some with kubectl delete node",
             err=True,
         )
-    echo(COMPONENT_MESSAGES[tuple(companion.name for companion in companions)], err=True)
+    echo(COMPONENT_MESSAGES[tuple(each.name for each in companions if each.name != UI)], err=True)
     if default_scheduler:
         echo("pods that name no scheduler are placed too", err=True)
+    if page:
+        echo(f"web page at {click.style(page, bold=True)}", err=True)
     echo(f"export KUBECONFIG={shlex.quote(str(kubeconfig))}")
     sys.stdout.flush()
 

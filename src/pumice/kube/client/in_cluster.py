@@ -11,10 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kubebase.field_error import FieldError
-from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.kubeconfig import Access, default_paths, read_kubeconfig
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
+
+
+def find_access(kubeconfig: Path | None, context: str) -> Access:
+    """The access to the named cluster, else to that of kubectl; in a pod, to its own cluster. Raises ``FieldError``."""
+    told = kubeconfig or context or any(path.exists() for path in default_paths(os.environ))
+    return (None if told else in_cluster()) or read_kubeconfig(kubeconfig, context=context)
 
 
 def in_cluster(environment: Mapping[str, str] | None = None, account: Path = ACCOUNT) -> Access | None:

@@ -33,7 +33,7 @@ def task(pod: api_types.Pod, namespace: str, created: int, registry: Registry, s
     return TaskSpec(
         namespace=namespace,
         name=metadata.name,
-        request=_request(pod, registry),
+        request=request_of(pod, registry),
         job=f"{namespace}/{group}" if group else None,
         created=created,
         role=annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or "",
@@ -58,7 +58,8 @@ def _cards(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts)) if all(part.isascii() and part.isdecimal() for part in parts) else ()
 
 
-def _request(pod: api_types.Pod, registry: Registry) -> Vector:
+def request_of(pod: api_types.Pod, registry: Registry) -> Vector:
+    """The request of a pod; during a resize of a container the largest of what it may hold."""
     spec, status = pod.spec, pod.status
     return pod_request(
         registry,

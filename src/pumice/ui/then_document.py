@@ -1,0 +1,86 @@
+"""The tree of queues as it was at a time in the past: an engine that replays the decision log up to then.
+
+This needs the engine, so it runs in a process of its own (``pumice replay --tree``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kubebase.resource_vector import add
+from pumice.decision_log.log_files import log_files
+from pumice.decision_log.replay import LogError, first_time, replay
+from pumice.engine.engine import Engine
+from pumice.scheduler.queue_status import statuses
+from pumice.ui.object_decode import SeenObjects
+from pumice.ui.picture import QueueSums
+from pumice.ui.queue_documents import cluster_summary, queue_row
+from pumice.ui.queue_tree import ForestBuilder
+from pumice.ui.values import Document, time_text
+
+
+def file_at(folder: Path, at: int) -> Path:
+    """The file of a log that contains a time, in microseconds. Raises ``LogError``."""
+    found = None
+    for path in log_files(folder):
+        first = first_time(path)
+        if first is not None and first <= at:
+            found = path
+    if found is None:
+        raise LogError(f"{folder}: no decision log begins before {time_text(at)}")
+    return found
+
+
+def then_document(folder: Path, at: int) -> Document:
+    """The tree after the last cycle at or before a time, as ``/api/tree`` would have shown it. Raises ``LogError``."""
+    last = (0, 0)
+
+    def watch_number(number: int, now: int) -> None:
+        nonlocal last
+        last = (number, now)
+
+    outcome = replay(file_at(folder, at), at=at, watch=lambda cycle: watch_number(cycle.number, cycle.now))
+    if outcome.engine is None:
+        raise LogError(f"{outcome.path}: the file ends before its first cycle")
+    number, now = last
+    return {
+        **tree_of_engine(outcome.engine),
+        "time": time_text(now),
+        "then": {"asked": time_text(at), "time": time_text(now), "cycle": number},
+    }
+
+
+def tree_of_engine(engine: Engine) -> Document:
+    """The tree of queues as an engine has it."""
+    state = engine.state
+    seen = SeenObjects(state.registry)
+    written = statuses(engine)
+    queues = {name: seen.status_seen(spec, written.get(name, {})) for name, spec in state.queues.items()}
+    nodes = state.nodes.values()
+    forest = ForestBuilder().build(queues, _sums(engine), tuple(state.capacity))
+    names = state.registry.names
+    ready = sum(node.schedulable for node in nodes)
+    return {
+        "cluster": cluster_summary(forest, names, sum(node.spec is not None for node in nodes), ready),
+        "queues": [queue_row(figures, forest, names) for figures in forest.figures.values()],
+        "notes": forest.notes,
+    }
+
+
+def _sums(engine: Engine) -> dict[str, QueueSums]:
+    found: dict[str, QueueSums] = {}
+    width = len(engine.state.capacity)
+    for job in engine.state.jobs.values():
+        if job.spec is None:
+            continue
+        sums = found.setdefault(job.spec.queue, QueueSums())
+        sums.phases[job.phase.value] += 1
+        sums.pods.states["running"] += job.running
+        sums.pods.used = add(sums.pods.used, job.held)
+        waiting = [0] * width
+        for shape, tasks in job.pending.items():
+            sums.pods.states["waiting"] += len(tasks)
+            for j, amount in shape.ask:
+                waiting[j] += amount * len(tasks)
+        sums.pods.waiting = add(sums.pods.waiting, waiting)
+    return found
