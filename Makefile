@@ -36,8 +36,8 @@ test-quick: $(VENV)/.dev ## the tests of engine, model, client and rules, which 
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),quick) $(BIN)/pytest --quick -n $(WORKERS) $(SPREAD) $(AGAIN)
 
 # What runs on the compiled engine: its own suite and those of the packages that hold or replay its objects.
-COMPILED_TESTS := tests/engine tests/model tests/config tests/decision_log tests/sim tests/kubebase tests/test_compile_engine.py \
-	tests/test_engine_page.py tests/test_extending.py tests/test_scenarios_page.py
+COMPILED_TESTS := tests/engine tests/model tests/config tests/decision_log tests/sim tests/kubebase \
+	tests/test_compile_engine.py tests/test_engine_page.py tests/test_extending.py tests/test_scenarios_page.py
 test-compiled: $(VENV)/.dev ## the tests of the engine on the compiled engine, and its decisions against pure Python
 	@mkdir -p build; $(BIN)/python tools/compile_engine.py $(COMPILED) 2>$(COMPILED).log; status=$$?; \
 	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then tail -n 1 $(COMPILED).log; exit 0; fi; \

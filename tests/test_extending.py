@@ -37,6 +37,7 @@ from pumice.engine.config.enable_flags import Flag
 from pumice.engine.explain.explain import explain
 from pumice.engine.preemption import preemptors
 from pumice.plugin import CPU, Plugin
+from tests.support.engine_forms import counts_calls
 from tests.support.processes import run_process
 
 ROOT = Path(__file__).parent.parent
@@ -207,6 +208,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@counts_calls
 @pytest.mark.parametrize("without", [("set_bounds",), ("preemptive", "set_bounds")])
 def test_preemptive_hook_avoids_futile_victim_search(searches: list[str], without: tuple[str, ...]) -> None:
     cluster = LimitedCluster(cpu_limit(*without))

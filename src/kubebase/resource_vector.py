@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from operator import add as plus
 from operator import le, sub
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from kubebase.quantity import Notation, Quantity, QuantityError, Scalar, parse
 
@@ -106,7 +106,8 @@ def milli_amounts(resources: ResourceList, *, where: str) -> dict[str, int]:
             "write for example {cpu: 500m, memory: 4Gi}"
         )
     amounts = {}
-    for name, quantity in resources.items():
+    given: Mapping[Any, Any] = resources  # as a user wrote it: names and quantities may be anything
+    for name, quantity in given.items():
         try:
             milli = parse(quantity).milli()
         except QuantityError as error:

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY, PODS
-from pumice.cli.engine_form import engine_form
 from pumice.engine.fairness.orders import published_hdrf as paper
 from pumice.engine.fairness.orders.published_hdrf import GRID, LANES, Group, NodeShare, ResourceLane
 from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode
 from pumice.model.specs import Items
 from tests.oracles.paper_recursion import paper_pick, ratings
+from tests.support.engine_forms import counts_calls
 from tests.support.paper_world import GPU, PLACES, World
 
 # --- against the full recursion, and a rebuild -------------------------------------------------------------
@@ -197,11 +197,6 @@ def wide_world() -> World:
         world.job(groups[i % len(groups)], ask, holds=ask)
     world.order.next_job()
     return world
-
-
-counts_calls = pytest.mark.skipif(
-    engine_form() != "pure Python", reason="counts calls by names that compiled callers do not look up"
-)
 
 
 class Calls:
