@@ -17,6 +17,7 @@ from tests.ui.browser.conftest import PHONE, OpenPage
 pytestmark = pytest.mark.browser
 
 PATHS = ("/", "/queues/team-1", "/nodes", "/jobs", "/decisions", "/then")
+SETTLE = "new Promise((done) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 300))"
 WATCH = (
     "window.touched = 0; new MutationObserver((list) => { window.touched += list.length })"
     ".observe(document.querySelector('main'), {subtree: true, childList: true, attributes: true, characterData: true})"
@@ -94,6 +95,7 @@ def test_an_update_of_a_large_cluster_touches_only_what_it_changes(open_page: Op
     with serve(cluster) as address:
         page = open_page(address)
         expect(page.get_by_role("treegrid")).to_be_visible()
+        page.evaluate(SETTLE)  # the window takes its size from the first frame
         page.evaluate(WATCH)
         rows = [deepcopy(row) | {"weight": 100} for row in cluster.queues]
         cluster.change_tree(rows)  # all 501, of which some 30 are in the window
@@ -101,6 +103,7 @@ def test_an_update_of_a_large_cluster_touches_only_what_it_changes(open_page: Op
         assert page.evaluate("touched") < 100
         page.goto(address + "/nodes")
         expect(page.locator(".map a")).to_have_count(1000)
+        page.evaluate(SETTLE)
         page.evaluate(WATCH)
         cluster.change_nodes([cluster.nodes[3] | {"tasks": 77}])
         expect(page.locator(".map a").nth(3)).to_have_attribute("title", re.compile("77 tasks"))
@@ -201,6 +204,15 @@ def test_an_unknown_page_and_an_unknown_queue_say_so(open_page: OpenPage, small:
     page.goto(small + "/queues/nothing")
     expect(page.get_by_role("alert")).to_contain_text('Queue "nothing" not found')
     errors[0].found = [line for line in errors[0].found if "404" not in line]  # the browser's own line
+
+
+def test_a_right_that_is_missing_is_named(open_page: OpenPage, errors: list[PageErrors]) -> None:
+    cluster = CannedCluster()
+    cluster.forbidden = {"/api/nodes"}
+    with serve(cluster) as address:
+        page = open_page(address + "/nodes")
+        expect(page.get_by_role("alert")).to_contain_text("you may not read this")
+    errors[0].found = [line for line in errors[0].found if "403" not in line]
 
 
 def test_a_server_that_wants_a_token_gets_one_by_the_form(open_page: OpenPage, errors: list[PageErrors]) -> None:
