@@ -104,6 +104,8 @@ class CannedCluster:
             for number in range(nodes)
         ]
         self.version = 1
+        self.forbidden: set[str] = set()
+        """Paths that nobody may read."""
         self.token = ""
         """What a viewer must have, in the cookie that a login sets; empty: nothing."""
         self.jobs: list[dict[str, Json]] = []
@@ -243,6 +245,8 @@ class _Handler(BaseHTTPRequestHandler):
         address = urlsplit(self.path)
         if address.path.startswith("/api/") and not self._is_allowed():
             self._refuse(401, "Unauthorized", "a token is needed")
+        elif address.path in self.cluster.forbidden:
+            self._refuse(403, "Forbidden", "you may not read this")
         elif address.path == "/api/stream":
             self._stream()
         elif address.path.startswith("/api/"):

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.support.browser import CHROMIUM, MISSING, PageErrors, chromium
+from tests.ui.browser.canned_server import CannedCluster, serve
 
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 360, "height": 740}
 
 OpenPage = Callable[..., Page]
+Serving = Callable[[CannedCluster], str]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,14 @@ def errors() -> list[PageErrors]:
 
 
 @pytest.fixture
-def open_page(browser: Browser, errors: list[PageErrors]) -> Iterator[OpenPage]:
+def serving() -> Iterator[Serving]:
+    """Serves made-up clusters until the pages of the test are closed."""
+    with ExitStack() as servers:
+        yield lambda cluster: servers.enter_context(serve(cluster))
+
+
+@pytest.fixture
+def open_page(browser: Browser, errors: list[PageErrors], serving: Serving) -> Iterator[OpenPage]:
     """Opens an address in a fresh profile; at the end no page may have complained."""
     contexts = []
 

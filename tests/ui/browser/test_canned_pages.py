@@ -12,11 +12,12 @@ from playwright.sync_api import expect
 from tests.support.browser import PageErrors
 from tests.ui.browser.accessibility import grave_findings
 from tests.ui.browser.canned_server import NOW, CannedCluster, serve
-from tests.ui.browser.conftest import PHONE, OpenPage
+from tests.ui.browser.conftest import PHONE, OpenPage, Serving
 
 pytestmark = pytest.mark.browser
 
 PATHS = ("/", "/queues/team-1", "/nodes", "/jobs", "/decisions", "/then")
+SETTLE = "new Promise((done) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 300))"
 WATCH = (
     "window.touched = 0; new MutationObserver((list) => { window.touched += list.length })"
     ".observe(document.querySelector('main'), {subtree: true, childList: true, attributes: true, characterData: true})"
@@ -64,62 +65,66 @@ def hostile_cluster() -> CannedCluster:
     return cluster
 
 
-def test_names_and_messages_stay_text(open_page: OpenPage) -> None:
-    with serve(hostile_cluster()) as address:
-        page = open_page(address)
-        for path in ("/", "/jobs", "/jobs/ns/job", "/nodes", "/queues/root"):
-            page.goto(address + path)
-            expect(page.locator("main").get_by_text("<img src=x", exact=False).first).to_be_attached()
-            assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
-            assert "Pumice" in page.title()
+def test_names_and_messages_stay_text(open_page: OpenPage, serving: Serving) -> None:
+    address = serving(hostile_cluster())
+    page = open_page(address)
+    for path in ("/", "/jobs", "/jobs/ns/job", "/nodes", "/queues/root"):
+        page.goto(address + path)
+        expect(page.locator("main").get_by_text("<img src=x", exact=False).first).to_be_attached()
+        assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
+        assert "Pumice" in page.title()
 
 
-def test_a_large_tree_keeps_few_rows_in_the_document_and_reaches_the_last(open_page: OpenPage) -> None:
+def test_a_large_tree_keeps_few_rows_in_the_document_and_reaches_the_last(
+    open_page: OpenPage, serving: Serving
+) -> None:
     # 1 + 20 + 20 * 24 queues
-    with serve(CannedCluster(teams=20, queues=24, nodes=1000)) as address:
-        page = open_page(address)
-        grid = page.get_by_role("treegrid")
-        expect(grid).to_have_attribute("aria-rowcount", "502")
-        assert grid.get_by_role("row").count() < 60
-        grid.locator("[role=row][tabindex='0']").focus()
-        page.keyboard.press("End")
-        expect(page.locator("[role=row]:focus")).to_have_attribute("data-path", "root/team-19/team-19-23")
-        page.goto(address + "/nodes")
-        expect(page.locator(".map a")).to_have_count(1000)
+    address = serving(CannedCluster(teams=20, queues=24, nodes=1000))
+    page = open_page(address)
+    grid = page.get_by_role("treegrid")
+    expect(grid).to_have_attribute("aria-rowcount", "502")
+    assert grid.get_by_role("row").count() < 60
+    grid.locator("[role=row][tabindex='0']").focus()
+    page.keyboard.press("End")
+    expect(page.locator("[role=row]:focus")).to_have_attribute("data-path", "root/team-19/team-19-23")
+    page.goto(address + "/nodes")
+    expect(page.locator(".map a")).to_have_count(1000)
 
 
-def test_an_update_of_a_large_cluster_touches_only_what_it_changes(open_page: OpenPage) -> None:
+def test_an_update_of_a_large_cluster_touches_only_what_it_changes(open_page: OpenPage, serving: Serving) -> None:
     """What the browser has to do for an update is counted, since time says little on a shared machine."""
     cluster = CannedCluster(teams=20, queues=24, nodes=1000)
-    with serve(cluster) as address:
-        page = open_page(address)
-        expect(page.get_by_role("treegrid")).to_be_visible()
-        page.evaluate(WATCH)
-        rows = [deepcopy(row) | {"weight": 100} for row in cluster.queues]
-        cluster.change_tree(rows)  # all 501, of which some 30 are in the window
-        expect(page.locator("[data-path='root/team-0'] .c-weight")).to_contain_text("100")
-        assert page.evaluate("touched") < 100
-        page.goto(address + "/nodes")
-        expect(page.locator(".map a")).to_have_count(1000)
-        page.evaluate(WATCH)
-        cluster.change_nodes([cluster.nodes[3] | {"tasks": 77}])
-        expect(page.locator(".map a").nth(3)).to_have_attribute("title", re.compile("77 tasks"))
-        assert page.evaluate("touched") <= 4
+    address = serving(cluster)
+    page = open_page(address)
+    expect(page.get_by_role("treegrid")).to_be_visible()
+    page.evaluate(SETTLE)  # the window takes its size from the first frame
+    page.evaluate(WATCH)
+    rows = [deepcopy(row) | {"weight": 100} for row in cluster.queues]
+    cluster.change_tree(rows)  # all 501, of which some 30 are in the window
+    expect(page.locator("[data-path='root/team-0'] .c-weight")).to_contain_text("100")
+    assert page.evaluate("touched") < 100
+    page.goto(address + "/nodes")
+    expect(page.locator(".map a")).to_have_count(1000)
+    page.evaluate(SETTLE)
+    page.evaluate(WATCH)
+    cluster.change_nodes([cluster.nodes[3] | {"tasks": 77}])
+    expect(page.locator(".map a").nth(3)).to_have_attribute("title", re.compile("77 tasks"))
+    assert page.evaluate("touched") <= 4
 
 
-def test_an_event_changes_the_row_and_a_missed_one_fetches_the_tree(open_page: OpenPage) -> None:
+def test_an_event_changes_the_row_and_a_missed_one_fetches_the_tree(open_page: OpenPage, serving: Serving) -> None:
     cluster = CannedCluster()
-    with serve(cluster) as address:
-        page = open_page(address)
-        weight = page.locator("[data-path='root/team-1'] .c-weight")
-        expect(weight).to_contain_text("1")
-        row = deepcopy(cluster.queues[6])
-        assert row["path"] == "root/team-1"
-        cluster.change_tree([row | {"weight": 7}])
-        expect(weight).to_contain_text("7")
-        cluster.version += 5  # as if events had been lost
-        cluster.change_tree([row | {"weight": 9}])
-        expect(weight).to_contain_text("9")
+    address = serving(cluster)
+    page = open_page(address)
+    weight = page.locator("[data-path='root/team-1'] .c-weight")
+    expect(weight).to_contain_text("1")
+    row = deepcopy(cluster.queues[6])
+    assert row["path"] == "root/team-1"
+    cluster.change_tree([row | {"weight": 7}])
+    expect(weight).to_contain_text("7")
+    cluster.version += 5  # as if events had been lost
+    cluster.change_tree([row | {"weight": 9}])
+    expect(weight).to_contain_text("9")
 
 
 def test_the_tree_is_used_by_keyboard_alone(open_page: OpenPage, small: str) -> None:
@@ -203,20 +208,31 @@ def test_an_unknown_page_and_an_unknown_queue_say_so(open_page: OpenPage, small:
     errors[0].found = [line for line in errors[0].found if "404" not in line]  # the browser's own line
 
 
-def test_a_server_that_wants_a_token_gets_one_by_the_form(open_page: OpenPage, errors: list[PageErrors]) -> None:
+def test_a_right_that_is_missing_is_named(open_page: OpenPage, serving: Serving, errors: list[PageErrors]) -> None:
+    cluster = CannedCluster()
+    cluster.forbidden = {"/api/nodes"}
+    address = serving(cluster)
+    page = open_page(address + "/nodes")
+    expect(page.get_by_role("alert")).to_contain_text("you may not read this")
+    errors[0].found = [line for line in errors[0].found if "403" not in line]
+
+
+def test_a_server_that_wants_a_token_gets_one_by_the_form(
+    open_page: OpenPage, serving: Serving, errors: list[PageErrors]
+) -> None:
     cluster = CannedCluster()
     cluster.token = "open sesame"
-    with serve(cluster) as address:
-        page = open_page(address + "/nodes")
-        page.get_by_label("Token").fill("wrong")
-        page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("alert")).to_have_text("the token is not valid")
-        page.get_by_label("Token").fill("open sesame")
-        page.get_by_role("button", name="Sign in").click()
-        expect(page.locator(".map a")).to_have_count(16)
-        page = open_page(address + "/nodes#token=open+sesame")
-        expect(page.locator(".map a")).to_have_count(16)
-        assert "token" not in page.url
+    address = serving(cluster)
+    page = open_page(address + "/nodes")
+    page.get_by_label("Token").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_have_text("the token is not valid")
+    page.get_by_label("Token").fill("open sesame")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator(".map a")).to_have_count(16)
+    page = open_page(address + "/nodes#token=open+sesame")
+    expect(page.locator(".map a")).to_have_count(16)
+    assert "token" not in page.url
     for watcher in errors:
         watcher.found = [line for line in watcher.found if "401" not in line]
         watcher.forget_lost_connections()

@@ -19,6 +19,7 @@ import { setResources } from "./units.js";
 
 const SILENCE = 12_000; // milliseconds without an event after which the connection counts as lost
 const KEPT_DECISIONS = 500;
+const PASSING = new Set([0, 503]); // no answer, or not yet: worth another request
 
 class LivePicture {
   constructor() {
@@ -32,6 +33,8 @@ class LivePicture {
     this.decisions = null;
     /** @type {ApiError | null} what keeps the first documents from loading */
     this.error = null;
+    /** @type {Map<string, ApiError>} why a document of a page is not there, such as a right that is missing */
+    this.failures = new Map();
     /** @type {"connecting" | "live" | "lost"} */
     this.connection = "connecting";
     /** @type {string[]} resources whose watch fails in the server */
@@ -244,10 +247,12 @@ class LivePicture {
     try {
       this[name] = await getDocument(name === "decisions" ? `/api/decisions?limit=${KEPT_DECISIONS}` : `/api/${name}`);
       this.error = null;
+      this.failures.delete(name);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       this.error = error;
-      if (!this[name] && error.status !== 401) setTimeout(() => void this.load(name), 1500);
+      this.failures.set(name, error);
+      if (!this[name] && PASSING.has(error.status)) setTimeout(() => void this.load(name), 1500);
     }
     this.topics[name].changed();
     this.topics.state.changed();

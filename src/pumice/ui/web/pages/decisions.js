@@ -7,7 +7,7 @@ import { html, useMemo, useRef, useState } from "../lib/html.js";
 import { live, useDecisions } from "../lib/live.js";
 import { address, Link, querySetter } from "../lib/router.js";
 import { counted, number, percent, shortOrOver } from "../lib/units.js";
-import { Choice, Loading, Search, Time } from "../parts/controls.js";
+import { Choice, Missing, Search, Time } from "../parts/controls.js";
 import { keyAddress } from "../parts/job_table.js";
 import { Word } from "../parts/word.js";
 
@@ -28,7 +28,7 @@ export function DecisionsPage({ query }) {
     () => (document?.decisions ?? []).filter((decision) => (!kind || decision.kind === kind) && holds(decision, text)),
     [document, kind, text],
   );
-  if (!document) return html`<${Loading} what="the decisions" />`;
+  if (!document) return html`<${Missing} document="decisions" what="the decisions" />`;
   const evictions = document.decisions.filter((decision) => decision.kind === "evict").length;
   return html`<section class="page" aria-label="Decisions">
     <h1 class="sr-only">Decisions</h1>

@@ -7,7 +7,7 @@ import { html, useMemo } from "../lib/html.js";
 import { useNodes } from "../lib/live.js";
 import { address, go, querySetter } from "../lib/router.js";
 import { amount, counted, percent, resources } from "../lib/units.js";
-import { Loading, Search, Select } from "../parts/controls.js";
+import { Missing, Search, Select } from "../parts/controls.js";
 
 /** @typedef {import("../lib/contract.js").NodeRow} NodeRow */
 
@@ -42,7 +42,7 @@ export function NodesPage({ query }) {
     const sign = order === "most" ? -1 : 1;
     return order ? rows.sort((a, b) => sign * ((use(a, measure) ?? -1) - (use(b, measure) ?? -1))) : rows;
   }, [nodes, measure, order, text]);
-  if (!nodes) return html`<${Loading} what="the nodes" />`;
+  if (!nodes) return html`<${Missing} document="nodes" what="the nodes" />`;
   const out = shown.filter((node) => node.state !== "Ready" || !node.schedulable).length;
   return html`<section class="page" aria-label="Nodes">
     <h1 class="sr-only">Nodes</h1>

@@ -8,7 +8,7 @@ import { useTree } from "../lib/live.js";
 import { SORTS, treeLines } from "../lib/queue_order.js";
 import { querySetter, setQuery } from "../lib/router.js";
 import { counted, resources } from "../lib/units.js";
-import { Loading, Search, Select } from "../parts/controls.js";
+import { Missing, Search, Select } from "../parts/controls.js";
 import { BarLegend, barShares, extent } from "../parts/share_bar.js";
 import { TreeGrid } from "../parts/tree_grid.js";
 
@@ -17,7 +17,7 @@ import { TreeGrid } from "../parts/tree_grid.js";
 /** @param {{query: URLSearchParams}} props */
 export function TreePage({ query }) {
   const tree = useTree();
-  if (!tree) return html`<${Loading} what="the queues" />`;
+  if (!tree) return html`<${Missing} document="tree" what="the queues" />`;
   return html`<section class="page fill" aria-label="Tree of queues">
     <h1 class="sr-only">Queues</h1>
     <${TreeView} tree=${tree} query=${query} label="Queues of the cluster" />

@@ -4,7 +4,7 @@
  */
 
 import { html, useEffect, useRef, useState } from "../lib/html.js";
-import { clusterNow } from "../lib/live.js";
+import { clusterNow, useLiveState } from "../lib/live.js";
 import { clock, fullTime, secondsSince, span } from "../lib/times.js";
 
 /** @typedef {import("../lib/html.js").Children} Children */
@@ -74,6 +74,15 @@ export function Choice({ label, value, options, set }) {
 /** @param {{what: string}} props */
 export function Loading({ what }) {
   return html`<p class="empty" role="status">Loading ${what} …</p>`;
+}
+
+/**
+ * In place of a live document: that it loads, or why it does not come.
+ * @param {{document: string, what: string}} props
+ */
+export function Missing({ document, what }) {
+  const failure = useLiveState().failures.get(document);
+  return failure ? html`<div class="page"><${Failure} error=${failure} /></div>` : html`<${Loading} what=${what} />`;
 }
 
 /** @param {{error: import("../lib/api.js").ApiError}} props */
