@@ -25,6 +25,7 @@ CITATION = re.compile(rf"docs/fairness\.md, (sections?) ({NUMBER}(?:(?:, | and |
 LINK = re.compile(r"\[[^]]*\]\((?:docs/|\.\./)?fairness\.md(?:#([\w-]+))?\)")
 SUFFIXES = {".py", ".md", ".toml", ".yaml", ".yml", ".sh", ".txt", ""}
 PLACES = ("src", "tests", "tools", "docs", "benchmarks", "examples", "deploy", ".ci")
+GENERATED = {"__pycache__", "node_modules"}
 PARSERS = {  # files that look for citations themselves
     Path("tests/test_fairness_page.py"),
     Path("tests/engine/test_schedule_cases.py"),
@@ -37,7 +38,7 @@ def sources() -> Iterator[Path]:
     yield from (path for path in ROOT.iterdir() if path.is_file() and path.suffix in SUFFIXES)
     for place in PLACES:
         for path in sorted((ROOT / place).rglob("*")):
-            if path.is_file() and path.suffix in SUFFIXES and "__pycache__" not in path.parts:
+            if path.is_file() and path.suffix in SUFFIXES and not GENERATED.intersection(path.parts):
                 yield path
 
 

@@ -140,16 +140,16 @@ def test_2000_waiting_pods_are_written_at_a_bounded_rate(monkeypatch: pytest.Mon
     async def check(world: World) -> None:
         for number in range(20):
             world.job(f"j{number}", 100)
+        loop = asyncio.get_running_loop()
+        start = loop.time()
         world.cycle()
         counts = []
         for _ in range(4):
             await asyncio.sleep(0.5)
-            counts.append(len(world.cluster.written))
-        seconds = 0.5
-        for count in counts:
+            counts.append((loop.time() - start, len(world.cluster.written)))
+        for seconds, count in counts:  # as measured: a busy machine may sleep longer
             assert count <= rate + rate * seconds + 5, counts  # the burst, and what the rate allows
-            seconds += 0.5
-        assert counts[-1] > 2 * rate, counts
+        assert counts[-1][1] > 2 * rate, counts
 
     world = play(check)
     assert len({key for key, _, _ in world.cluster.written}) == len(world.cluster.written)
