@@ -26,7 +26,7 @@ STEPS = st.lists(
 
 def holds(document: dict[str, object]) -> bool:
     spec, status = document["spec"], document["status"]
-    return bool(spec["nodeName"]) and status["phase"] not in ("Succeeded", "Failed")  # type: ignore[index]
+    return bool(spec["nodeName"]) and status["phase"] not in ("Succeeded", "Failed")  # type: ignore[index]  # JSON
 
 
 @given(STEPS)

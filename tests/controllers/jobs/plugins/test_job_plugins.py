@@ -223,7 +223,7 @@ def test_hosts_of_template_with_host_name() -> None:
     [
         ([], "/root/.ssh", 0o600, 22),
         (["--no-root"], "/etc/volcano/.ssh", 0o644, 22),
-        (["--ssh-key-file-path=/home/a/.ssh", "--ssh-port=2022"], "/home/a/.ssh", 0o644, 2022),
+        (["--ssh-key-file-path=/keys", "--ssh-port=2022"], "/keys", 0o644, 2022),
         (["--ssh-key-file-path=/root/.ssh"], "/root/.ssh", 0o600, 22),
     ],
 )
