@@ -30,9 +30,17 @@ class PageErrors:
 
     def __init__(self, page: Page) -> None:
         self.found: list[str] = []
+        self._expected: list[str] = []
         page.on("pageerror", lambda error: self.found.append(f"exception: {error}"))
         page.on("console", lambda line: self.found.append(f"console: {line.text}") if line.type == "error" else None)
 
-    def forget_lost_connections(self) -> None:
-        """Drop the lines that the browser itself prints when the server is gone."""
-        self.found = [line for line in self.found if "net::ERR_" not in line]
+    def expect(self, part: str) -> None:
+        """Leave out lines with this part, whenever they come: a page repeats its requests, and lines arrive late."""
+        self._expected.append(part)
+
+    def expect_lost_connections(self) -> None:
+        """Leave out the lines that the browser itself prints when the server is gone."""
+        self.expect("net::ERR_")
+
+    def unexpected(self) -> list[str]:
+        return [line for line in self.found if not any(part in line for part in self._expected)]

@@ -36,7 +36,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def errors() -> list[PageErrors]:
-    """What the pages of the test complained about; a test that breaks something empties it."""
+    """What the pages of the test complained about; a test that breaks something names the lines it expects."""
     return []
 
 
@@ -64,4 +64,4 @@ def open_page(browser: Browser, errors: list[PageErrors], serving: Serving) -> I
     yield opened
     for context in contexts:
         context.close()
-    assert [line for watcher in errors for line in watcher.found] == []
+    assert [line for watcher in errors for line in watcher.unexpected()] == []

@@ -217,7 +217,7 @@ def test_a_lost_server_is_shown_and_the_page_comes_back(
     expect(state).to_contain_text("Connection lost")
     expect(state).to_have_attribute("data-connection", "live", timeout=LONG)
     expect(state).to_be_hidden()
-    errors[0].forget_lost_connections()
+    errors[0].expect_lost_connections()
 
 
 def _tree_row(queue: Any) -> list[str]:
