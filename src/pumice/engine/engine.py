@@ -90,7 +90,7 @@ class Engine:
             dict(decided.queue_conditions),
             dict(context.pipelined.awaited),
             context.eviction_backoff.checkpoint(),
-            {node.path: node.last_turn for node in context.tree.root.walk() if node.last_turn},
+            context.tree.turns(),
             context.reclaimers.checkpoint(),
             context.preemptors.checkpoint(),
             context.reservations.checkpoint(context.nodes) if context.reservations is not None else None,
@@ -111,8 +111,7 @@ class Engine:
         context.partial_gangs = dict(memory.incomplete)
         context.state.unexpected_pods, context.first_cycle_done = dict.fromkeys(memory.arrivals), memory.acquainted
         prepare_cycle(context)
-        for node in context.tree.root.walk():
-            node.last_turn = memory.turns.get(node.path, 0)
+        context.tree.restore_turns(memory.turns)
         changes.usage = True  # rounding breaks ties by the latest turn
         changes.target_version = memory.solved
         context.reclaimers.restore(memory.reclaims, context.tree)

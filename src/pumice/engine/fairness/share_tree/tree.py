@@ -388,6 +388,16 @@ class ShareTree:
                 node.last_turn = stamp
             node = node.parent
 
+    def turns(self) -> dict[str, int]:
+        """The latest turn of every node that had one, by path."""
+        return {node.path: node.last_turn for node in self.root.walk() if node.last_turn}
+
+    def restore_turns(self, turns: Mapping[str, int]) -> None:
+        """Take over the turns that ``turns`` returned. Rounding starts anew, because ties may now go the other way."""
+        for node in self.root.walk():
+            node.last_turn = turns.get(node.path, 0)
+        self.moved.update(dict.fromkeys(self.jobs.values()))
+
     def uncharge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Exactly undo ``charge``."""
         remove_starts(leaf.starts, stamp, tasks)
