@@ -96,6 +96,13 @@ def test_the_refusal_names_the_resource() -> None:
     assert "cannot admit more gpu" in str(judged(engine(), replace(JOB, min_resources=(1, 0, 1, 1))))
 
 
+def test_the_refusal_counts_whole_devices() -> None:
+    # 8 x 1.2 = 9.6
+    assert judged(engine(gpu=8000), replace(JOB, min_resources=(1, 0, 1, 10_000))) == (
+        "the cluster cannot admit more gpu (overcommit-factor 1.2): 0 in use, 0 promised and 10 requested exceed 9"
+    )
+
+
 def test_a_job_without_minimum_is_let_in() -> None:
     made = engine(cpu=0)
     assert judged(made, replace(JOB, min_resources=())) is None

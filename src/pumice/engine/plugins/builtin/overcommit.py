@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from kubebase.resource_vector import PODS
+from kubebase.resource_vector import CPU, MEMORY, PODS
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.engine.plugins.plugin import Argument, Arguments, Plugin, PluginError
 from pumice.model.specs import Items
@@ -54,13 +54,19 @@ class OvercommitPlugin(Plugin):
             factor = self.factors.get(names[j], self.factor)
             wanted = root.held[j] + root.inqueue[j] + amount
             if wanted * factor.denominator > self.state.capacity[j] * factor.numerator:
-                most = self.state.capacity[j] * factor.numerator // factor.denominator
+                most = self._most(j, factor)
                 sums = [self.registry.format_amount(j, n) for n in (root.held[j], root.inqueue[j], amount, most)]
                 return (
                     f"the cluster cannot admit more {names[j]} (overcommit-factor {float(factor):g}): "
                     f"{sums[0]} in use, {sums[1]} promised and {sums[2]} requested exceed {sums[3]}"
                 )
         return None
+
+    def _most(self, j: int, factor: Fraction) -> int:
+        """What jobs may ask for in all; of devices, which are requested whole, whole ones."""
+        capacity = self.state.capacity[j]
+        most = capacity * factor.numerator // factor.denominator
+        return most if j in (CPU, MEMORY) or capacity % 1000 else most - most % 1000
 
     def _is_owed(self, queue: ShareNode, asked: Items) -> bool:
         """Whether a queue is entitled to these amounts. Without targets, promises there count as used."""
