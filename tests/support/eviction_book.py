@@ -257,10 +257,11 @@ class Book:
         return found
 
     def _other_queues(self, commit: Commit) -> None:
+        """Preempt stays in its queue. Reclaim may take from its own as well, but not from that one alone."""
         ours = self.queue(commit.preemptor)
-        for key in commit.victims:
-            same = self.queue(self.tasks[key].job) == ours
-            assert same == (commit.action == "preempt"), f"{commit}: {key} is in the wrong queue"
+        inside = [self.queue(self.tasks[key].job) == ours for key in (*commit.victims, *commit.withdrawn)]
+        wrong = not all(inside[: len(commit.victims)]) if commit.action == "preempt" else all(inside)
+        assert not commit.victims or not wrong, f"{commit}: the victims are in the wrong queues"
 
     def _targets_kept(self, commit: Commit) -> None:
         for job in {self.tasks[key].job for key in commit.victims}:

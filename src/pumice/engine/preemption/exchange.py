@@ -63,8 +63,7 @@ class ExchangeRule:
         self._capacity = capacity
         self._preemptor = preemptor
         self._asks = [j for j, _ in ask]
-        self._gain = max((amount / (self._capacity[j] or 1) for j, amount in ask), default=0.0)
-        self._short = {group for group in _ancestors(preemptor) if _is_short_of(group, ask)}
+        self._before = {group: list(group.held) for group in _ancestors(preemptor)}
 
     def excess(self, node: ShareNode) -> float:
         """The largest excess over the entitlement, as a fraction of the cluster, over the requested resources."""
@@ -75,22 +74,35 @@ class ExchangeRule:
         return any(node.held[j] > node.due[j] for j in self._asks)
 
     def may_lose(self, victim: JobNode, items: Items) -> bool:
-        """Whether the preemptor's side is short of the whole unit and the victim's side is not short of anything."""
+        """Whether the preemptor's side is short of something and the victim's side holds more than it is entitled to.
+
+        How much the preemptor's side gains is known only once all victims are: some may be on that side too.
+        """
         _, ours, theirs = lowest_common_ancestor(self._preemptor, victim)
-        return ours in self._short and any(theirs.held[j] > theirs.due[j] for j, _ in items)
+        before = self._before.get(ours)  # None: a job of the same queue, which is not asked
+        if before is None or not any(ours.due[j] > before[j] for j in self._asks):
+            return False
+        return any(theirs.held[j] > theirs.due[j] for j, _ in items)
 
     def agrees(self, victim: JobNode, items: Items) -> bool:
         """Whether no branch around the victim is left as short as the preemptor's side was."""
         level, ours, _ = lowest_common_ancestor(self._preemptor, victim)
-        if ours not in self._short:
-            return False
+        gain = self._gain(ours)
         node = victim.parent
-        while node is not None and node is not level:
+        while gain > 0 and node is not None and node is not level:
             for j, _ in items:
-                if (node.due[j] - node.held[j]) / (self._capacity[j] or 1) >= self._gain - LEAST:
+                if (node.due[j] - node.held[j]) / (self._capacity[j] or 1) >= gain - LEAST:
                     return False
             node = node.parent
-        return True
+        return gain > 0
+
+    def _gain(self, ours: ShareNode) -> float:
+        """What a branch gains, the unit less the victims inside it; 0 if it was not short of all that."""
+        before = self._before[ours]
+        gains = [(j, ours.held[j] - before[j]) for j in self._asks]
+        if any(gain > 0 and ours.due[j] - before[j] < gain * (1 - LEAST) for j, gain in gains):
+            return 0.0
+        return max((gain / (self._capacity[j] or 1) for j, gain in gains), default=0.0)
 
     def beneficiary(self, victim: JobNode, items: Items, spoken_for: Collection[JobNode]) -> JobNode | None:
         """An exchange transfers no entitlement."""

@@ -87,7 +87,7 @@ class Preemptors:
         self._drop_infeasible(context, preemptors)
         self._serve(context, preemptors)
         if self.across_queues and self.committed == committed and context.order.has_targets:
-            self._exchange(context, starved)
+            self._last_resort(context, starved)
 
     def _serve(self, context: SchedulingContext, preemptors: dict[JobNode, None]) -> None:
         order, candidates = context.order, context.candidates
@@ -219,7 +219,7 @@ class Preemptors:
             return False
         path = context.order.explain() if context.tracing else ()
         judge = self.rule_for(context, leaf)
-        hunt = self._search(context, leaf, unit, judge)
+        hunt = self._search(context, leaf, unit, judge, self.search_levels(leaf))
         before = sibling_keys(judge, leaf) if context.tracing else {}
         transaction = Transaction(context)
         claimed = plan_evictions(context, transaction, hunt, leaf, unit)
@@ -241,15 +241,48 @@ class Preemptors:
         self._record_preemption(context, transaction, preemptors)
         return True
 
-    def _exchange(self, context: SchedulingContext, starved: list[JobNode]) -> None:
-        """Let one job that no other eviction helps take its unit from a group with more to spare.
+    def _last_resort(self, context: SchedulingContext, starved: list[JobNode]) -> None:
+        """Let one job that no other eviction helps preempt in its own queue as well, or else exchange.
 
         One at a time: the next rounding sees what has changed.
         """
         if context.nodes.freeing or self._pool.next_eligible_at is not None:
             return  # evictions under way, or possible soon, come first
         starved = [leaf for leaf in starved if self._is_starved(context, leaf) and self.may_preempt(context, leaf)]
-        short = {leaf: units for leaf in sorted(starved, key=lambda leaf: leaf.rank) if (units := exchange_units(leaf))}
+        starved.sort(key=lambda leaf: leaf.rank)
+        if not self._preempt_at_home_too(context, starved):
+            self._exchange(context, starved)
+
+    def _preempt_at_home_too(self, context: SchedulingContext, starved: list[JobNode]) -> bool:
+        """Take a unit from the preemptor's own queue and from others together, where neither alone has enough."""
+        if "preempt" not in context.policy.config.actions:
+            return False
+        tried: set[Attempt] = set()
+        for leaf in starved:
+            attempt = leaf.unit, leaf.parent, leaf.user
+            if attempt not in tried and self._try_at_home_too(context, leaf):
+                return True
+            tried.add(attempt)
+        return False
+
+    def _try_at_home_too(self, context: SchedulingContext, leaf: JobNode) -> bool:
+        unit: AllocationUnit = leaf.unit
+        judge = self.rule_for(context, leaf)
+        before = sibling_keys(judge, leaf) if context.tracing else {}
+        levels = [*context.preemptors.search_levels(leaf), *self.search_levels(leaf)]
+        transaction = Transaction(context)
+        planned = plan_evictions(context, transaction, self._search(context, leaf, unit, judge, levels), leaf, unit)
+        if not planned or not any(gone.leaf.queue is not leaf.queue for gone in transaction.evictions):
+            transaction.discard()  # what the queue itself can give, preempt takes
+            return False
+        transaction.commit((), EvictionReason(self.action, leaf, judge, before))
+        context.candidates.choose_next_unit(leaf)
+        self._record_preemption(context, transaction, {})
+        return True
+
+    def _exchange(self, context: SchedulingContext, starved: list[JobNode]) -> None:
+        """Let one job take its unit from a group with more to spare, whatever the integer targets are."""
+        short = {leaf: units for leaf in starved if (units := exchange_units(leaf))}
         if not short:
             return
         self._pool = PreemptibleTasks(context, self._running(context), self.cooldown.min_runtime)
@@ -266,7 +299,8 @@ class Preemptors:
         judge = ExchangeRule(context.state.capacity, leaf, unit.ask)
         before = sibling_keys(judge, leaf) if context.tracing else {}
         transaction = Transaction(context)
-        if not plan_evictions(context, transaction, self._search(context, leaf, unit, judge), leaf, unit):
+        search = self._search(context, leaf, unit, judge, self.search_levels(leaf))
+        if not plan_evictions(context, transaction, search, leaf, unit):
             transaction.discard()
             return False
         self.committed += 1
@@ -276,14 +310,19 @@ class Preemptors:
         return True
 
     def _search(
-        self, context: SchedulingContext, leaf: JobNode, unit: AllocationUnit, judge: PreemptionRule
+        self,
+        context: SchedulingContext,
+        leaf: JobNode,
+        unit: AllocationUnit,
+        judge: PreemptionRule,
+        levels: list[ShareNode],
     ) -> VictimSearch:
         return VictimSearch(
             context,
             leaf,
             unit,
             judge,
-            self.search_levels(leaf),
+            levels,
             self._pool,
             lambda level: self._freeable_below(context, level),
             across=self.across_queues,

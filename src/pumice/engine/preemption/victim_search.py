@@ -348,7 +348,7 @@ class VictimSearch:
         items = victims[0].shape.ask if len(victims) == 1 else _sum(victims)
         if not self.rule.may_lose(leaf, items):
             return False
-        if not self._plugins_agree(victims):
+        if not self._plugins_agree(victims, leaf):
             if for_good and len(victims) == 1:
                 self._refused.add((leaf, victims[0].shape, victims[0].node))
             return False
@@ -402,18 +402,22 @@ class VictimSearch:
             return None
         if (leaf, task.shape, task.node) in self._refused:
             return None
-        if not self._context.policy.consent.given(self._preemptor, leaf, across=self._across):
+        if not self._context.policy.consent.given(self._preemptor, leaf, across=self._is_across(leaf)):
             return None
         return leaf if self.rule.may_lose(leaf, task.shape.ask) else None
 
-    def _plugins_agree(self, victims: Victims) -> bool:
+    def _is_across(self, victim: JobNode) -> bool:
+        """Whether a victim is in another queue; a search between queues may include the preemptor's own."""
+        return self._across and victim.queue is not self._preemptor.queue
+
+    def _plugins_agree(self, victims: Victims, leaf: JobNode) -> bool:
         policy, preemptor, unit = self._context.policy, self._preemptor, self._unit
-        ask = policy.reclaimable if self._across else policy.preemptable
+        ask = policy.reclaimable if self._is_across(leaf) else policy.preemptable
         return all(ask(preemptor, unit, task) for task in victims)
 
     def _queues_may_lose(self, leaf: JobNode, items: Items) -> bool:
         """Whether the queues that would lose are reclaimable and keep their guarantees."""
-        if not self._across:
+        if not self._is_across(leaf):
             return True
         level, _, _ = lowest_common_ancestor(self._preemptor, leaf)
         node: ShareNode | None = leaf.queue
