@@ -260,7 +260,7 @@ class Preemptors:
         tried: set[Attempt] = set()
         for leaf in starved:
             attempt = leaf.unit, leaf.parent, leaf.user
-            if attempt not in tried and self._try_at_home_too(context, leaf):
+            if attempt not in tried and self._pool.below(leaf.queue) and self._try_at_home_too(context, leaf):
                 return True
             tried.add(attempt)
         return False
