@@ -9,7 +9,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -30,6 +29,7 @@ pytestmark = [
 
 GPU = "nvidia.com/gpu"
 EVICTIONS = "/api/decisions?kind=evict&limit=500"
+BINDS = "/api/decisions?kind=bind&limit=500"
 LONG = 60_000  # milliseconds: clusters take their time on a busy machine
 
 
@@ -191,8 +191,7 @@ def test_the_slider_shows_the_tree_before_the_owners_came(taken_back: Showcase, 
     expect(page).to_have_url(re.compile("time="))
     expect(science.filter(has_text=re.compile("^[1-9]"))).to_have_count(0, timeout=LONG)
     expect(row(page, "root")).to_be_visible()
-    came = datetime.fromisoformat(taken_back.get("/api/jobs/science/atlas")["job"]["created"])
-    page.goto(f"{taken_back.page}/then?time={(came - timedelta(seconds=1)).isoformat().replace('+00:00', 'Z')}")
+    page.goto(f"{taken_back.page}/then?time={_last_bind_before_science(taken_back)}")
     expect(science).to_have_text("0%", timeout=LONG)
     expect(row(page, "root/ads").locator(".c-used")).not_to_have_text("0%")
     assert grave_findings(page) == []
@@ -218,6 +217,19 @@ def test_a_lost_server_is_shown_and_the_page_comes_back(
     expect(state).to_have_attribute("data-connection", "live", timeout=LONG)
     expect(state).to_be_hidden()
     errors[0].expect_lost_connections()
+
+
+def _last_bind_before_science(cluster: Showcase) -> str:
+    """The time of the last cycle that bound a task of ads before any task of science was bound."""
+    document = cluster.await_document(BINDS, lambda found: _bound_under("root/science/", found))
+    first = min(_bound_under("root/science/", document))[0]
+    return max(bound for bound in _bound_under("root/ads/", document) if bound[0] < first)[1]
+
+
+def _bound_under(path: str, document: Any) -> list[tuple[int, str]]:
+    """Cycle and time of each bind for a queue below a path."""
+    below = [decision for decision in document["decisions"] if (decision["queuePath"] or "").startswith(path)]
+    return [(decision["cycle"], decision["time"]) for decision in below]
 
 
 def _tree_row(queue: Any) -> list[str]:
