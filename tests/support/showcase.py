@@ -56,14 +56,19 @@ class Showcase:
             assert time.monotonic() < deadline, f"{path}: not as wanted after {SECONDS:g} s: {str(document)[:2000]}"
             time.sleep(0.1)
 
-    def page_process(self) -> int:
-        """The id of the process that serves the page."""
+    def objects(self) -> dict[str, list[Any]]:
+        """All objects that the pages count."""
+        kinds = ("queues", "podgroups", "pods", "nodes")
+        return {kind: self.kubectl.object(kind, "--all-namespaces")["items"] for kind in kinds}
+
+    def child_process(self, command: str) -> int:
+        """The id of the process of ``pumice up`` that runs this command: scheduler, controllers or ui."""
         for task in Path(f"/proc/{self.process}/task").iterdir():
             for child in (task / "children").read_text().split():
                 words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-                if b"ui" in words:
+                if command.encode() in words:
                     return int(child)
-        raise AssertionError(f"pumice up ({self.process}) has no child that serves a page; pid {os.getpid()}")
+        raise AssertionError(f"pumice up ({self.process}) runs no {command}; pid {os.getpid()}")
 
 
 @contextmanager

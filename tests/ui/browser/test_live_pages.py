@@ -7,9 +7,7 @@ import os
 import re
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
-from decimal import ROUND_HALF_UP, Decimal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,14 +18,16 @@ from tests.support.kubectl import KUBECTL
 from tests.support.processes import run_process
 from tests.support.showcase import Showcase, showcase, taken_by_science
 from tests.ui.browser.accessibility import grave_findings
+from tests.ui.browser.await_equal import await_equal
 from tests.ui.browser.conftest import PHONE, OpenPage
+from tests.ui.browser.recount import Recount
+from tests.ui.browser.shown_pages import shown_queue, shown_tree
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(KUBECTL is None and os.environ.get("CI") != "true", reason="kubectl is not on PATH"),
 ]
 
-GPU = "nvidia.com/gpu"
 EVICTIONS = "/api/decisions?kind=evict&limit=500"
 BINDS = "/api/decisions?kind=bind&limit=500"
 LONG = 60_000  # milliseconds: clusters take their time on a busy machine
@@ -55,15 +55,6 @@ def recorded(taken_back: Showcase) -> Showcase:
     """The same, once its scheduler has written the first points of the history."""
     taken_back.await_document("/api/queues/root/history?range=hour", lambda found: found["times"])
     return taken_back
-
-
-def await_equal(shown: Callable[[], object], said: Callable[[], object]) -> None:
-    """The cluster may change between two readings: a few are tried."""
-    for _ in range(100):
-        if shown() == said():
-            return
-        time.sleep(0.1)
-    assert shown() == said()
 
 
 def row(page: Page, path: str) -> Any:
@@ -103,37 +94,16 @@ def test_an_eviction_is_seen_as_it_happens_with_both_sides(cluster: Showcase, op
     assert len(sides.locator("td.num").all_inner_texts()) == 4
 
 
-def test_every_number_of_the_tree_is_that_of_the_api(taken_back: Showcase, open_page: OpenPage) -> None:
+def test_every_number_of_the_tree_is_counted_from_the_objects(taken_back: Showcase, open_page: OpenPage) -> None:
     page = open_page(taken_back.page)
     expect(row(page, "root")).to_be_visible()
-
-    def shown() -> list[list[str]]:
-        columns = "['c-weight', 'c-used', 'c-entitled', 'c-jobs', 'c-waiting']"
-        rows = "[...document.querySelectorAll('.tree-body [role=row]')]"
-        cells = f"{columns}.map((name) => row.querySelector('.' + name).textContent.trim())"
-        found: list[list[str]] = page.evaluate(f"{rows}.map((row) => [row.dataset.path, ...{cells}])")
-        return found
-
-    def said(tree: Any) -> list[list[str]]:
-        return [_tree_row(queue) for queue in tree["queues"]]
-
-    await_equal(shown, lambda: said(taken_back.get("/api/tree")))
+    await_equal(lambda: shown_tree(page), lambda: Recount(taken_back.objects()).tree_page())
 
 
-def test_every_amount_of_a_queue_is_that_of_the_api(recorded: Showcase, open_page: OpenPage) -> None:
-    page = open_page(recorded.page + "/queues/serving")
-    table = page.get_by_role("region", name="Amounts by resource")
-    expect(table).to_be_visible()
-    fields = ["used", "entitled", "owed", "waiting", "own", "borrowed", "lent"]
-
-    def shown() -> list[list[str]]:
-        rows = [line.locator("td").all_inner_texts() for line in table.locator("tbody tr").all()]
-        return rows[: len(fields)]
-
-    def said(document: Any) -> list[list[str]]:
-        return [_amounts(document["queue"][field]) for field in fields]
-
-    await_equal(shown, lambda: said(recorded.get("/api/queues/serving")))
+def test_every_number_of_a_queue_is_counted_from_the_objects(recorded: Showcase, open_page: OpenPage) -> None:
+    page = open_page(recorded.page + "/queues/ads")
+    expect(page.get_by_role("region", name="Amounts by resource")).to_be_visible()
+    await_equal(lambda: shown_queue(page), lambda: Recount(recorded.objects()).queue_page("ads"))
 
 
 def test_the_page_of_a_job_answers_as_pumice_why(taken_back: Showcase, open_page: OpenPage) -> None:
@@ -211,7 +181,7 @@ def test_a_lost_server_is_shown_and_the_page_comes_back(
     page = open_page(taken_back.page)
     state = page.locator("[data-connection]")
     expect(state).to_have_attribute("data-connection", "live")
-    os.kill(taken_back.page_process(), signal.SIGKILL)
+    os.kill(taken_back.child_process("ui"), signal.SIGKILL)
     expect(state).to_have_attribute("data-connection", "lost", timeout=LONG)
     expect(state).to_contain_text("Connection lost")
     expect(state).to_have_attribute("data-connection", "live", timeout=LONG)
@@ -230,50 +200,6 @@ def _bound_under(path: str, document: Any) -> list[tuple[int, str]]:
     """Cycle and time of each bind for a queue below a path."""
     below = [decision for decision in document["decisions"] if (decision["queuePath"] or "").startswith(path)]
     return [(decision["cycle"], decision["time"]) for decision in below]
-
-
-def _tree_row(queue: Any) -> list[str]:
-    """A row as the page should show it."""
-    part = "" if queue["parent"] is None else f" {_percent(queue['part'])}"
-    jobs = sum(queue["jobs"][phase] for phase in ("running", "inqueue", "pending", "unknown"))
-    share = queue["share"]
-    waiting = str(queue["tasks"]["waiting"])
-    return [
-        queue["path"],
-        f"{queue['weight']:g}{part}",
-        _percent(share["used"]),
-        _percent(share["entitled"]),
-        str(jobs),
-        waiting,
-    ]
-
-
-def _percent(share: float) -> str:
-    value = share * 100
-    return f"{_rounded(value, 1 if value < 10 else 0)}%"
-
-
-def _rounded(value: float, digits: int) -> str:
-    """As browsers round: halves away from zero; without trailing zeros."""
-    return f"{float(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)):g}"
-
-
-def _amounts(amounts: dict[str, int]) -> list[str]:
-    cores, gpus = (_amount(amounts.get(name, 0) / 1000, unit) for name, unit in (("cpu", "core"), (GPU, "GPU")))
-    memory, units = float(amounts.get("memory", 0)), iter(("B", "KiB", "MiB", "GiB", "TiB"))
-    unit = next(units)
-    while memory >= 1024:
-        memory, unit = memory / 1024, next(units)
-    return [cores, _amount(memory, unit), gpus]
-
-
-def _amount(value: float, unit: str) -> str:
-    """Three digits at most; singular for one."""
-    if value == 0:
-        return "–"  # noqa: RUF001  # the page's own dash
-    digits = 0 if value >= 100 else 1 if value >= 10 else 2
-    plural = "" if unit.endswith("B") or value == 1 else "s"
-    return f"{_rounded(value, digits)} {unit}{plural}"
 
 
 def _patch(hierarchy: Any) -> str:
