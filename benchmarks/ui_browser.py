@@ -45,6 +45,7 @@ SCROLL = """async (seconds) => {
     gap = Math.max(gap, performance.now() - last);
     last = performance.now();
   }
+  box.scrollTop = 0;
   return gap;
 }"""
 

@@ -22,6 +22,9 @@ from tests.support.kubectl import Namespace, run
 MANIFESTS = Path(__file__).resolve().parents[2] / "tools/ui/showcase"
 NODES = ("--nodes", "12", "--node-capacity", "cpu=16,memory=64Gi,nvidia.com/gpu=4")
 SECONDS = 60.0
+BORROWING = 50
+"""More tasks than this run before ``showcase`` hands over the cluster."""
+BINDS = "/api/decisions?kind=bind&limit=500"
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def showcase(data: Path) -> Iterator[Showcase]:
         cluster.apply("queues.yaml")
         cluster.await_document("/api/tree", lambda tree: {"serving", "climate"} <= {q["name"] for q in tree["queues"]})
         cluster.apply("borrowers.yaml")
-        cluster.await_document("/api/tree", lambda tree: tree["cluster"]["tasks"]["running"] > 50)
+        cluster.await_document("/api/tree", lambda tree: tree["cluster"]["tasks"]["running"] > BORROWING)
         yield cluster
 
 
@@ -89,3 +92,9 @@ def taken_by_science(document: Any) -> list[Any]:
     """The evictions, newest first, by which science got back its part (teams of one organisation evict, too)."""
     evictions = [decision for decision in document["decisions"] if decision["kind"] == "evict"]
     return [decision for decision in evictions if (decision["preemptor"] or "").startswith("science/")]
+
+
+def moment_before_science(cluster: Showcase) -> str:
+    """A time at which the borrowers ran and no job of science was there: only with these tasks bound it was created."""
+    binds = cluster.get(BINDS)["decisions"]
+    return str(binds[-1 - BORROWING]["time"])

@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 from tests.support.browser import PageErrors
 from tests.support.kubectl import KUBECTL
 from tests.support.processes import run_process
-from tests.support.showcase import Showcase, showcase, taken_by_science
+from tests.support.showcase import Showcase, moment_before_science, showcase, taken_by_science
 from tests.ui.browser.accessibility import grave_findings
 from tests.ui.browser.await_equal import await_equal
 from tests.ui.browser.conftest import PHONE, OpenPage
@@ -29,7 +29,6 @@ pytestmark = [
 ]
 
 EVICTIONS = "/api/decisions?kind=evict&limit=500"
-BINDS = "/api/decisions?kind=bind&limit=500"
 LONG = 60_000  # milliseconds: clusters take their time on a busy machine
 
 
@@ -122,7 +121,7 @@ def test_the_page_of_a_queue_shows_jobs_users_history_and_flows(recorded: Showca
     page = open_page(recorded.page + "/queues/models")
     expect(page.get_by_role("heading", level=1)).to_contain_text("models")
     expect(page.get_by_role("region", name="Jobs")).to_contain_text("ranking")
-    expect(page.get_by_role("region", name="Users")).to_contain_text("ben")
+    expect(page.get_by_role("region", name="Users")).to_contain_text("model-trainer")
     expect(page.get_by_role("region", name="Namespaces")).to_contain_text("ads")
     expect(page.locator(".flow")).to_contain_text("Borrows from")
     expect(page.locator(".chart canvas")).to_be_visible(timeout=LONG)
@@ -135,7 +134,7 @@ def test_jobs_are_filtered_by_the_address_and_by_the_fields(taken_back: Showcase
     page = open_page(taken_back.page + "/jobs?queue=science")
     rows = page.locator(".jobs tbody tr")
     expect(rows).to_have_count(3)
-    page.get_by_label("User").select_option("gita")
+    page.get_by_label("User").select_option("atlas-builder")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("atlas")
     page.get_by_role("link", name="atlas").click()
@@ -161,7 +160,7 @@ def test_the_slider_shows_the_tree_before_the_owners_came(taken_back: Showcase, 
     expect(page).to_have_url(re.compile("time="))
     expect(science.filter(has_text=re.compile("^[1-9]"))).to_have_count(0, timeout=LONG)
     expect(row(page, "root")).to_be_visible()
-    page.goto(f"{taken_back.page}/then?time={_last_bind_before_science(taken_back)}")
+    page.goto(f"{taken_back.page}/then?time={moment_before_science(taken_back)}")
     expect(science).to_have_text("0%", timeout=LONG)
     expect(row(page, "root/ads").locator(".c-used")).not_to_have_text("0%")
     assert grave_findings(page) == []
@@ -187,19 +186,6 @@ def test_a_lost_server_is_shown_and_the_page_comes_back(
     expect(state).to_have_attribute("data-connection", "live", timeout=LONG)
     expect(state).to_be_hidden()
     errors[0].expect_lost_connections()
-
-
-def _last_bind_before_science(cluster: Showcase) -> str:
-    """The time of the last cycle that bound a task of ads before any task of science was bound."""
-    document = cluster.await_document(BINDS, lambda found: _bound_under("root/science/", found))
-    first = min(_bound_under("root/science/", document))[0]
-    return max(bound for bound in _bound_under("root/ads/", document) if bound[0] < first)[1]
-
-
-def _bound_under(path: str, document: Any) -> list[tuple[int, str]]:
-    """Cycle and time of each bind for a queue below a path."""
-    below = [decision for decision in document["decisions"] if (decision["queuePath"] or "").startswith(path)]
-    return [(decision["cycle"], decision["time"]) for decision in below]
 
 
 def _patch(hierarchy: Any) -> str:
