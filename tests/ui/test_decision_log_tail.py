@@ -82,3 +82,8 @@ def test_index_has_the_times_of_decisions(tmp_path: Path) -> None:
     assert index.neighbours(20 * SECOND) == (10 * SECOND, 30 * SECOND)
     assert index.neighbours(10 * SECOND) == (0, 30 * SECOND)
     assert [mark["count"] for mark in index.document()["marks"]] == [2]
+    (tmp_path / "decisions-000002.jsonl").write_text("")
+    (tmp_path / "decisions-000003.jsonl").write_text(cycle(50))
+    index.refresh()
+    files = [index.file_at(seconds * SECOND).name for seconds in (10, 49, 50, 99)]
+    assert files == [f"decisions-00000{number}.jsonl" for number in (1, 1, 3, 3)]
