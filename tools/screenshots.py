@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +17,7 @@ from playwright.sync_api import Browser
 
 from tests.support.browser import CHROMIUM, MISSING, chromium
 from tests.support.kubectl import KUBECTL
-from tests.support.showcase import Showcase, showcase, taken_by_science
+from tests.support.showcase import Showcase, moment_before_science, showcase, taken_by_science
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/pictures/ui"
 DESKTOP = (1180, 740)
@@ -42,8 +41,7 @@ def take(browser: Browser, address: str, file: Path, *, size: tuple[int, int], s
 
 def pictures(cluster: Showcase) -> list[tuple[str, str, str, tuple[int, int], Scheme]]:
     """Name, path, what must be there, size and colours of each picture."""
-    came = datetime.fromisoformat(cluster.get("/api/jobs/science/atlas")["job"]["created"])
-    before = (came - timedelta(seconds=1)).isoformat().replace("+00:00", "Z")
+    before = moment_before_science(cluster)
     return [
         ("tree", "/", ".tree-body [role=row]", DESKTOP, "light"),
         ("queue", "/queues/models", ".chart canvas", (1180, 1000), "light"),

@@ -84,6 +84,27 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return some_log(tmp_path_factory.mktemp("recorded"))
 
 
+def test_a_time_ends_with_its_last_cycle_and_no_later_event(recorded: Path) -> None:
+    times: list[int] = []
+    replay(recorded, watch=lambda cycle: times.append(cycle.now))
+    lines = recorded.read_bytes().splitlines(keepends=True)
+    for cycle, now in enumerate(times, 1):
+        by_time = replay(recorded, at=now)
+        assert by_time.cycles == cycle
+        cut, seen = recorded.with_name("cut.jsonl"), 0
+        for number, line in enumerate(lines):
+            seen += cycles_in(line)
+            if seen >= cycle:
+                cut.write_bytes(b"".join(lines[: number + 1]))
+                break
+        if seen == cycle:  # not within a line of several idle cycles
+            whole = replay(cut)
+            assert by_time.engine is not None and whole.engine is not None
+            assert by_time.engine.state.jobs.keys() == whole.engine.state.jobs.keys()
+            assert by_time.engine.state.tasks.keys() == whole.engine.state.tasks.keys()
+        cut.unlink(missing_ok=True)
+
+
 def cycles_in(line: bytes) -> int:
     record = read_line(line)
     return len(list(record.cycles())) if isinstance(record, Quiet) else isinstance(record, Ran)

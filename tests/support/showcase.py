@@ -22,6 +22,9 @@ from tests.support.kubectl import Namespace, run
 MANIFESTS = Path(__file__).resolve().parents[2] / "tools/ui/showcase"
 NODES = ("--nodes", "12", "--node-capacity", "cpu=16,memory=64Gi,nvidia.com/gpu=4")
 SECONDS = 60.0
+BORROWING = 50
+"""More tasks than this run before ``showcase`` hands over the cluster."""
+BINDS = "/api/decisions?kind=bind&limit=500"
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,19 @@ class Showcase:
             assert time.monotonic() < deadline, f"{path}: not as wanted after {SECONDS:g} s: {str(document)[:2000]}"
             time.sleep(0.1)
 
-    def page_process(self) -> int:
-        """The id of the process that serves the page."""
+    def objects(self) -> dict[str, list[Any]]:
+        """All objects that the pages count."""
+        kinds = ("queues", "podgroups", "pods", "nodes")
+        return {kind: self.kubectl.object(kind, "--all-namespaces")["items"] for kind in kinds}
+
+    def child_process(self, command: str) -> int:
+        """The id of the process of ``pumice up`` that runs this command: scheduler, controllers or ui."""
         for task in Path(f"/proc/{self.process}/task").iterdir():
             for child in (task / "children").read_text().split():
                 words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-                if b"ui" in words:
+                if command.encode() in words:
                     return int(child)
-        raise AssertionError(f"pumice up ({self.process}) has no child that serves a page; pid {os.getpid()}")
+        raise AssertionError(f"pumice up ({self.process}) runs no {command}; pid {os.getpid()}")
 
 
 @contextmanager
@@ -76,7 +84,7 @@ def showcase(data: Path) -> Iterator[Showcase]:
         cluster.apply("queues.yaml")
         cluster.await_document("/api/tree", lambda tree: {"serving", "climate"} <= {q["name"] for q in tree["queues"]})
         cluster.apply("borrowers.yaml")
-        cluster.await_document("/api/tree", lambda tree: tree["cluster"]["tasks"]["running"] > 50)
+        cluster.await_document("/api/tree", lambda tree: tree["cluster"]["tasks"]["running"] > BORROWING)
         yield cluster
 
 
@@ -84,3 +92,9 @@ def taken_by_science(document: Any) -> list[Any]:
     """The evictions, newest first, by which science got back its part (teams of one organisation evict, too)."""
     evictions = [decision for decision in document["decisions"] if decision["kind"] == "evict"]
     return [decision for decision in evictions if (decision["preemptor"] or "").startswith("science/")]
+
+
+def moment_before_science(cluster: Showcase) -> str:
+    """A time at which the borrowers ran and no job of science was there: only with these tasks bound it was created."""
+    binds = cluster.get(BINDS)["decisions"]
+    return str(binds[-1 - BORROWING]["time"])

@@ -19,10 +19,10 @@ class Reviews:
     """An API that knows tokens, and what each user may list: resources by namespace, empty for all."""
 
     def __init__(self) -> None:
-        self.tokens = {"of-admin": "admin", "of-anna": "anna"}
+        self.tokens = {"of-admin": "admin", "of-viewer": "viewer"}
         self.rights: dict[str, set[tuple[str, str]]] = {
             "admin": {("queues", ""), ("nodes", ""), ("pods", ""), ("podgroups", "")},
-            "anna": {("queues", ""), ("pods", "a"), ("podgroups", "a"), ("podgroups", "b")},
+            "viewer": {("queues", ""), ("pods", "a"), ("podgroups", "a"), ("podgroups", "b")},
         }
         self.asked = 0
         self.broken = False
@@ -60,7 +60,7 @@ def test_viewer_sees_what_its_user_may_list() -> None:
     known = tokens(Reviews())
     assert asyncio.run(known.viewer("of-admin")) == Viewer("admin", "cluster", EVERYTHING)
     only = ViewerScope(queues=True, nodes=False, namespaces=frozenset({"a"}))
-    assert asyncio.run(known.viewer("of-anna")) == Viewer("anna", "cluster", only)
+    assert asyncio.run(known.viewer("of-viewer")) == Viewer("viewer", "cluster", only)
 
 
 @pytest.mark.parametrize("token", ["", "forged", "x" * 20_000])

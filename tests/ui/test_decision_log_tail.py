@@ -10,7 +10,7 @@ from pumice.ui.log_index import LogIndex
 from pumice.ui.picture import ClusterPicture
 from pumice.ui.viewer import EVERYTHING
 
-JOB = '{"is":"changed","kind":"job","object":{"namespace":"a","name":"x","queue":"q","user":"anna"}}\n'
+JOB = '{"is":"changed","kind":"job","object":{"namespace":"a","name":"x","queue":"q","user":"user-1"}}\n'
 SECOND = 1_000_000
 
 
@@ -37,7 +37,7 @@ def test_new_lines_and_files_are_followed(tmp_path: Path) -> None:
     first.write_text(JOB + cycle(1, bind("a/x-0")))
     tail.poll()
     row = feed.document(DecisionQuery(), EVERYTHING)["decisions"][0]
-    assert (row["task"], row["queue"], row["user"], row["time"]) == ("a/x-0", "q", "anna", "1970-01-01T00:00:01Z")
+    assert (row["task"], row["queue"], row["user"], row["time"]) == ("a/x-0", "q", "user-1", "1970-01-01T00:00:01Z")
     with first.open("a") as file:
         whole = cycle(2, bind("a/x-1"), EVICT)
         file.write(whole[:30])
@@ -82,3 +82,8 @@ def test_index_has_the_times_of_decisions(tmp_path: Path) -> None:
     assert index.neighbours(20 * SECOND) == (10 * SECOND, 30 * SECOND)
     assert index.neighbours(10 * SECOND) == (0, 30 * SECOND)
     assert [mark["count"] for mark in index.document()["marks"]] == [2]
+    (tmp_path / "decisions-000002.jsonl").write_text("")
+    (tmp_path / "decisions-000003.jsonl").write_text(cycle(50))
+    index.refresh()
+    files = [index.file_at(seconds * SECOND).name for seconds in (10, 49, 50, 99)]
+    assert files == [f"decisions-00000{number}.jsonl" for number in (1, 1, 3, 3)]

@@ -23,9 +23,9 @@ def board() -> Board:
     cluster.put("Queue", queue("root"), queue("eng"), queue("research", "eng"), queue("sales"))
     cluster.put(
         "PodGroup",
-        group("train-1", "research", user="anna"),
-        group("sweep-1", "research", "Inqueue", user="ben"),
-        group("report-1", "sales", "Completed", user="cleo", namespace="office"),
+        group("train-1", "research", user="user-1"),
+        group("sweep-1", "research", "Inqueue", user="user-2"),
+        group("report-1", "sales", "Completed", user="user-3", namespace="office"),
     )
     cluster.put(
         "Pod",
@@ -53,12 +53,12 @@ def test_filters_combine(board: Board) -> None:
     assert keys(listed(board, queue="eng")) == ["default/sweep", "default/train"]
     assert keys(listed(board, queue="root/sales")) == ["office/report"]
     assert keys(listed(board, queue="none")) == []
-    assert keys(listed(board, user="anna")) == ["default/train"]
+    assert keys(listed(board, user="user-1")) == ["default/train"]
     assert keys(listed(board, namespace="office")) == ["office/report"]
     assert keys(listed(board, ("Completed",))) == ["office/report"]
     assert keys(listed(board, ("waiting",))) == ["default/sweep", "default/train"]
     assert keys(listed(board, text="RES")) == ["default/sweep", "default/train"]
-    assert keys(listed(board, queue="eng", user="cleo")) == []
+    assert keys(listed(board, queue="eng", user="user-3")) == []
 
 
 def test_pages_follow_one_another(board: Board) -> None:
@@ -67,7 +67,7 @@ def test_pages_follow_one_another(board: Board) -> None:
     second = listed(board, limit="2", sort="name", **{"continue": first["continue"]})
     assert (keys(second), second["continue"]) == (["default/train"], None)
     assert keys(listed(board, sort="used"))[0] == "default/train"
-    assert listed(board)["users"] == ["anna", "ben", "cleo"]
+    assert listed(board)["users"] == ["user-1", "user-2", "user-3"]
 
 
 @pytest.mark.parametrize("query", [{"limit": "501"}, {"limit": "a"}, {"sort": "x"}, {"continue": "AAAA"}])
@@ -79,7 +79,12 @@ def test_invalid_query_is_named(query: dict[str, str]) -> None:
 def test_row_and_tasks_of_a_job(board: Board) -> None:
     found = job_document("default/train-1", board.picture, board.forest, [])
     row = found["job"]
-    assert (row["queuePath"], row["user"], row["phase"], row["share"]) == ("root/eng/research", "anna", "Running", 0.4)
+    assert (row["queuePath"], row["user"], row["phase"], row["share"]) == (
+        "root/eng/research",
+        "user-1",
+        "Running",
+        0.4,
+    )
     assert row["used"] == row["waiting"] == {"cpu": 4_000}
     assert {state: number for state, number in row["tasks"].items() if number} == {
         "running": 1,

@@ -113,7 +113,7 @@ def test_every_number_is_that_of_the_objects(tmp_path: Path) -> None:
             for number in range(2):
                 for _ in range(3):
                     name, queue = f"job{number}-{rng.randrange(10**6)}", rng.choice(["research", "build", "sales"])
-                    annotations = {"volcano.sh/user": rng.choice(["anna", "ben"]), "pumice.dev/run-seconds": "1"}
+                    annotations = {"volcano.sh/user": rng.choice(["user-1", "user-2"]), "pumice.dev/run-seconds": "1"}
                     await submit(running, name, rng.randint(1, 5), queue=queue, least=1, **annotations)
                 await settled_tree(running, page)
 

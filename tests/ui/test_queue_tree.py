@@ -139,8 +139,34 @@ def test_diffs_lead_from_one_tree_to_the_next(cluster: SeenCluster) -> None:
     assert (diff["base"], diff["version"]) == (version, version + 1)
     after = {path: row for path, row in before.items() if path not in diff["removed"]}
     after |= {row["path"]: row for row in diff["changed"]}
+    after |= {path: {**after[path], "lent": amounts} for path, amounts in diff["lent"].items()}
     assert {path: after[path] for path in diff["order"]} == board.tree_rows
     assert board.refresh() == []
+
+
+def test_rows_in_which_only_lent_changed_are_sent_without_the_rest(cluster: SeenCluster) -> None:
+    board = board_of(cluster)
+    cluster.put("Queue", queue("sales", status=status("14", "6"), guarantee={"resource": {"cpu": "2"}}))
+    diff = dict(board.refresh())["tree"]
+    assert [row["path"] for row in diff["changed"]] == ["root/sales"]
+    assert diff["lent"] == {"root/eng": {"cpu": 5_250}, "root/eng/research": {"cpu": 6_000}}
+
+
+def test_rows_that_are_kept_are_those_of_a_new_tree(cluster: SeenCluster) -> None:
+    board = board_of(cluster)
+    for change in (
+        lambda: cluster.put("Node", node("n9", 7)),
+        lambda: cluster.put("Queue", queue("eng", weight=1, status=status("16", "30"))),
+        lambda: cluster.put("Queue", queue("sales", status=status("3", "6"), capability={"cpu": "5"})),
+        lambda: cluster.drop("Queue", "platform"),
+        lambda: cluster.put("Node", node("n0", 10, cordoned=True)),
+    ):
+        change()
+        board.refresh()
+        fresh = Board(cluster.picture, DecisionFeed(cluster.picture, "log"))
+        cluster.picture._changes.tree = True
+        fresh.refresh()
+        assert board.tree_rows == fresh.tree_rows
 
 
 def test_cluster_without_a_queue_root_has_a_tree_nevertheless() -> None:

@@ -57,9 +57,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
             }
             real.kubectl(namespace)("create", "-f", "-", given=group)
         team = real.kubectl("team-a")
-        team("create", "serviceaccount", "anna")
+        team("create", "serviceaccount", "viewer")
         team("create", "role", "see", "--verb=list", "--resource=pods,podgroups")
-        team("create", "rolebinding", "anna", "--role=see", "--serviceaccount=team-a:anna")
+        team("create", "rolebinding", "viewer", "--role=see", "--serviceaccount=team-a:viewer")
         made = Page(real)
         with made.component.running():
             yield made
@@ -80,19 +80,19 @@ def test_administrator_sees_everything(page: Page) -> None:
 
 
 def test_viewer_sees_only_readable_namespaces(page: Page) -> None:
-    anna = token(page, "anna", "team-a")
-    about = page.get("/api/about", anna)[1]["viewer"]
+    viewer = token(page, "viewer", "team-a")
+    about = page.get("/api/about", viewer)[1]["viewer"]
     assert about == {
-        "name": "system:serviceaccount:team-a:anna",
+        "name": "system:serviceaccount:team-a:viewer",
         "authentication": "cluster",
         "canListQueues": False,
         "canListNodes": False,
         "namespaces": ["team-a"],
     }
-    assert [job["key"] for job in page.get("/api/jobs", anna)[1]["jobs"]] == ["team-a/job-of-team-a"]
-    assert page.get("/api/jobs/team-b/job-of-team-b", anna)[0] == 404
-    assert page.get("/api/tree", anna)[0] == page.get("/api/nodes", anna)[0] == 403
-    assert page.get("/api/jobs/team-a/job-of-team-a/why", anna)[1]["cause"] == "status"
+    assert [job["key"] for job in page.get("/api/jobs", viewer)[1]["jobs"]] == ["team-a/job-of-team-a"]
+    assert page.get("/api/jobs/team-b/job-of-team-b", viewer)[0] == 404
+    assert page.get("/api/tree", viewer)[0] == page.get("/api/nodes", viewer)[0] == 403
+    assert page.get("/api/jobs/team-a/job-of-team-a/why", viewer)[1]["cause"] == "status"
 
 
 def test_without_a_valid_token_nothing_is_shown(page: Page) -> None:
@@ -102,7 +102,7 @@ def test_without_a_valid_token_nothing_is_shown(page: Page) -> None:
 
 def test_rights_are_those_that_are_used(page: Page) -> None:
     page.get("/api/jobs/team-b/job-of-team-b/why", page.real.endpoint.token)
-    page.get("/api/about", token(page, "anna", "team-a"))
+    page.get("/api/about", token(page, "viewer", "team-a"))
     shipped = {
         (verb, rule.group, resource)
         for rule in policy_rules_of(UI, InstallOptions())[0]

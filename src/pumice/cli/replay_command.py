@@ -34,7 +34,7 @@ _UID_SUFFIX = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # of t
     help="Stop before the first cycle after this time: 03:00 (today), '2026-11-16 03:00', RFC 3339, or seconds.",
 )
 @click.option("--job", metavar="[NAMESPACE/]NAME", help="Print every event and decision about this job, with its time.")
-@click.option("--tree", is_flag=True, help="With --at and a directory: print the tree of queues at that time, as JSON.")
+@click.option("--tree", is_flag=True, help="With --at and one LOG: print the tree of queues at that time, as JSON.")
 @click.option("--print", "shown", is_flag=True, help="Print the events and decisions of the last replayed cycle.")
 @click.option(
     "-o",
@@ -117,8 +117,8 @@ def _print_tree(logs: tuple[Path, ...], at: int | None) -> int:
     from pumice.decision_log.replay import LogError
     from pumice.ui.then_document import then_document
 
-    if at is None or len(logs) != 1 or not logs[0].is_dir():
-        raise click.UsageError("--tree needs --at and one directory of decision logs")
+    if at is None or len(logs) != 1:
+        raise click.UsageError("--tree needs --at and one decision log, or one directory of them")
     try:
         echo_values(then_document(logs[0], at), "json")
     except LogError as error:

@@ -116,6 +116,8 @@ def replay(
         if isinstance(record, Ran):
             if at is not None and record.now > at:
                 return outcome
+            for event in told:
+                engine.apply(event)
             decisions = engine.cycle(record.now)
             set_now = targets.look(engine)
             outcome.difference = _difference(record, reading.line, set_now, decisions)
@@ -132,9 +134,7 @@ def replay(
             for name in record.names:
                 registry.index(name)
         elif isinstance(record, ObjectChanged | ObjectGone | Happened):
-            event = reading.event(record)
-            told.append(event)
-            engine.apply(event)
+            told.append(reading.event(record))  # applied with its cycle, which may not be wanted or recorded any more
         else:
             raise reading.refuse("unexpected header record after the beginning of the file")
     outcome.torn = reading.torn

@@ -16,9 +16,9 @@ from pumice.ui.decisions import DecisionFeed, restricted_decision
 from pumice.ui.encoded import EncodedDocument
 from pumice.ui.node_documents import node_row
 from pumice.ui.picture import ClusterPicture, PictureChanges
-from pumice.ui.queue_documents import capacity_of, cluster_summary, queue_row
+from pumice.ui.queue_documents import capacity_of, cluster_summary, lent_amounts, queue_row
 from pumice.ui.queue_tree import ForestBuilder, QueueForest
-from pumice.ui.values import SECOND, Document, time_text
+from pumice.ui.values import SECOND, Amounts, Document, time_text
 from pumice.ui.viewer import ViewerScope
 
 LISTED = 300
@@ -40,6 +40,7 @@ class Board:
         """Grows with every refresh that found a change."""
         self.versions = {"tree": 1, "nodes": 1, "jobs": 1, "decisions": 0}
         self.tree_rows: dict[str, Document] = {}
+        self._row_names: tuple[str, ...] = ()
         self.node_rows: dict[str, Document] = {}
         self.cluster: Document = {}
         self.notes: list[str] = []
@@ -98,18 +99,30 @@ class Board:
 
     def _refresh_tree(self) -> Event | None:
         picture = self.picture
+        before, names = self.forest, picture.names
         self.forest = self._builder.build(picture.queues, picture.by_queue, capacity_of(picture))
         picture.queue_paths = self.forest.path_of
-        names = picture.names
-        rows = {path: queue_row(each, self.forest, names) for path, each in self.forest.figures.items()}
-        before, self.tree_rows = self.tree_rows, rows
+        held, same_units = self.tree_rows, (before.capacity, self._row_names) == (self.forest.capacity, names)
+        self.tree_rows, self._row_names = {}, names
+        changed: list[Document] = []
+        lent: dict[str, Amounts] = {}
+        for path, figures in self.forest.figures.items():
+            row = held.get(path)
+            if row is None or not same_units or before.figures.get(path) != figures:
+                fresh = queue_row(figures, self.forest, names)
+                if fresh != row:
+                    changed.append(fresh)
+                    row = fresh
+            elif (amounts := lent_amounts(figures, self.forest, names)) != row["lent"]:
+                lent[path] = amounts
+                row = {**row, "lent": amounts}
+            self.tree_rows[path] = row
         nodes = picture.nodes.values()
         ready = sum(node.ready and node.schedulable for node in nodes)
         cluster, self.cluster = self.cluster, cluster_summary(self.forest, names, len(nodes), ready)
         notes, self.notes = self.notes, self.forest.notes
-        changed = [row for path, row in rows.items() if before.get(path) != row]
-        removed = [path for path in before if path not in rows]
-        if not changed and not removed and cluster == self.cluster and notes == self.notes:
+        removed = [path for path in held if path not in self.tree_rows]
+        if not changed and not lent and not removed and cluster == self.cluster and notes == self.notes:
             return None
         base = self.versions["tree"]
         self.versions["tree"] = base + 1
@@ -119,8 +132,9 @@ class Board:
             "time": now_text(),
             "cluster": self.cluster,
             "changed": changed,
+            "lent": lent,
             "removed": removed,
-            "order": list(rows) if rows.keys() != before.keys() else None,
+            "order": list(self.tree_rows) if self.tree_rows.keys() != held.keys() else None,
             "notes": self.notes if notes != self.notes else None,
         }
 

@@ -29,7 +29,7 @@ Answer = tuple[int, bytes, str]
 
 
 class ChildCommands:
-    """Runs commands of ``pumice``, one at a time."""
+    """Runs commands of ``pumice``, one at a time, and shares their answers among viewers."""
 
     def __init__(self, fresh_seconds: float) -> None:
         self._fresh_seconds = fresh_seconds
@@ -53,7 +53,7 @@ class ChildCommands:
 
     async def _run(self, key: tuple[str, ...]) -> Answer:
         async with self._turn:
-            answer = await _command_output(key)
+            answer = await command_output(key)
         self._kept[key] = (time.monotonic() + self._fresh_seconds, answer)
         self._kept.move_to_end(key)
         while len(self._kept) > KEPT_ANSWERS:
@@ -61,7 +61,8 @@ class ChildCommands:
         return answer
 
 
-async def _command_output(arguments: Sequence[str]) -> Answer:
+async def command_output(arguments: Sequence[str]) -> Answer:
+    """Run a command of ``pumice`` to its end. Raises ``UnavailableError`` if that takes too long."""
     program = [sys.executable, "-P", "-m", "pumice", *arguments]  # -P: no imports from the current directory
     process = await asyncio.create_subprocess_exec(
         "nice",

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import aiohttp
 import msgspec
 
-from pumice.observability.history.reader import NoHistoryError, read_history
+from pumice.observability.history.reader import NoHistoryError, NothingRecordedError, empty_history, read_history
 from pumice.ui.encoded import EncodedDocument
 from pumice.ui.http_errors import UnavailableError
 from pumice.ui.values import Document
@@ -20,6 +20,8 @@ FRESH_SECONDS = 5.0
 KEPT = 64
 ATTEMPTS = 4
 """Requests to the endpoint: of several replicas only the one that leads has the history of the present."""
+NOTHING_RECORDED = 404
+"""The answer of a scheduler that has written no point yet, also of a standby."""
 TIMEOUT = aiohttp.ClientTimeout(total=10)
 
 
@@ -50,7 +52,7 @@ class HistoryEndpoint:
 
     async def read(self, queue: str, name: str) -> Document:
         """The history of a queue in a range. Raises ``NoHistoryError``."""
-        problem = ""
+        problem: NoHistoryError = NothingRecordedError(self._url)
         async with aiohttp.ClientSession(timeout=TIMEOUT, connector=aiohttp.TCPConnector(force_close=True)) as session:
             for _ in range(ATTEMPTS):
                 try:
@@ -58,10 +60,12 @@ class HistoryEndpoint:
                         body = await response.read()
                         if response.status == 200:
                             return msgspec.json.decode(body, type=dict[str, Any])
-                        problem = f"{self._url}: {response.status}: {body[:200].decode(errors='replace').strip()}"
+                        if response.status != NOTHING_RECORDED:
+                            said = body[:200].decode(errors="replace").strip()
+                            problem = NoHistoryError(f"{self._url}: {response.status}: {said}")
                 except (aiohttp.ClientError, TimeoutError, msgspec.MsgspecError) as error:
-                    problem = f"{self._url}: {str(error) or type(error).__name__}"
-        raise NoHistoryError(problem)
+                    problem = NoHistoryError(f"{self._url}: {str(error) or type(error).__name__}")
+        raise problem
 
 
 def history_source(place: str) -> HistorySource:
@@ -85,6 +89,8 @@ class QueueHistories:
             return known
         try:
             found = await self._source.read(queue, name)
+        except NothingRecordedError:
+            found = empty_history(queue, name, int(time.time()))
         except NoHistoryError as error:
             raise UnavailableError(f"no history: {error}") from None
         document = EncodedDocument({"epoch": epoch, "version": int(time.time()), **found})

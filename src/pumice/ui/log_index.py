@@ -56,6 +56,11 @@ class LogIndex:
         files = [each for each in self._files.values() if each.first]
         return (files[0].first, files[-1].last) if files else None
 
+    def file_at(self, time: int) -> Path:
+        """The file that contains a time within the span."""
+        begun = [name for name, each in self._files.items() if each.first and each.first <= time]
+        return self._folder / begun[-1]
+
     def neighbours(self, time: int) -> tuple[int, int]:
         """The times of the last cycle before, and the first one after, that decided something; 0: none."""
         decided = [moment for each in self._files.values() for moment in each.decided]

@@ -26,8 +26,8 @@ from pumice.ui.routes import UiRoutes
 from pumice.ui.server import UiServer
 from pumice.ui.static_files import StaticFiles
 from pumice.ui.then import PastTrees
+from pumice.ui.wait_reports import WaitReports
 from pumice.ui.watcher import BoardWatcher, DecisionSource
-from pumice.ui.why import WaitReports
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def queue_row(figures: QueueFigures, forest: QueueForest, names: Sequence[str]) 
         "entitled": amounts(figures.entitled, names) if figures.entitled is not None else None,
         "own": amounts(figures.own, names),
         "borrowed": _each(width, names, figures.borrowed),
-        "lent": _each(width, names, lambda j: forest.lent(figures, j)),
+        "lent": lent_amounts(figures, forest, names),
         "owed": _owed(figures, names),
         "waiting": amounts(figures.waiting, names),
         "limit": named_amounts(figures.limit.items(), names),
@@ -66,6 +66,11 @@ def queue_row(figures: QueueFigures, forest: QueueForest, names: Sequence[str]) 
     if not figures.placed:
         row["placed"] = False
     return row
+
+
+def lent_amounts(figures: QueueFigures, forest: QueueForest, names: Sequence[str]) -> Amounts:
+    """How much of a queue's own part other queues use. It changes with the usage of any queue."""
+    return _each(len(names), names, lambda j: forest.lent(figures, j))
 
 
 def cluster_summary(forest: QueueForest, names: Sequence[str], nodes: int, ready: int) -> Document:

@@ -90,11 +90,14 @@ class QueueForest:
 
 
 class ForestBuilder:
-    """Builds the tree again and again; the places of queues are computed only when a spec changed."""
+    """Builds the tree again and again; places and own parts are computed only when a spec or the cluster changed."""
 
     def __init__(self) -> None:
         self._specs: dict[str, Queue] = {}
         self._layout = build_queue_tree({})
+        self._divided: tuple[QueueTree, Vector] | None = None
+        """The layout and the capacity for which the own parts and limits below hold."""
+        self._parts: dict[str, tuple[Vector, dict[int, int]]] = {}
 
     def build(self, queues: Mapping[str, QueueSeen], sums: Mapping[str, QueueSums], capacity: Vector) -> QueueForest:
         """The tree of these queues, with the sums over the jobs that name each of them."""
@@ -114,11 +117,22 @@ class ForestBuilder:
         if not any(any(each.entitled or ()) for each in figures.values()):
             for each in figures.values():  # the policy has no targets, or nothing is requested
                 each.entitled = None
-        _divide(figures, children, capacity)
-        _limit(figures)
+        self._set_parts(figures, children, capacity)
         notes = [f"queue {each.queue}: {each.field}: {each.message}" for each in layout.refusals if each.refused]
         path_of = {each.name: path for path, each in figures.items() if each.queue is not None}
         return QueueForest(figures, capacity, notes, path_of, children, _lending(figures.values(), len(capacity)))
+
+    def _set_parts(self, figures: dict[str, QueueFigures], children: Mapping[str, list[str]], capacity: Vector) -> None:
+        """Set the own part and the limit of every queue."""
+        known = self._divided
+        if known is not None and known[0] is self._layout and known[1] == capacity:
+            for path, each in figures.items():
+                each.own, each.limit = self._parts[path]
+            return
+        _divide(figures, children, capacity)
+        _limit(figures)
+        self._divided = (self._layout, capacity)
+        self._parts = {path: (each.own, each.limit) for path, each in figures.items()}
 
     def _place(self, queues: Mapping[str, QueueSeen]) -> QueueTree:
         specs = {name: queue.spec for name, queue in queues.items()}

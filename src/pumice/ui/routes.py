@@ -24,8 +24,9 @@ from pumice.ui.queue_tree import QueueFigures
 from pumice.ui.then import PastTrees
 from pumice.ui.values import Document, known_resources, resource_units
 from pumice.ui.viewer import Viewer
+from pumice.ui.wait_reports import WaitReports
 from pumice.ui.watcher import BoardWatcher
-from pumice.ui.why import WaitReports, status_document, why_document
+from pumice.ui.why import status_document, why_document
 
 DEFAULT_RULE = "steer"
 _RULE = re.compile(r"drf\.rule:\s*[\"']?(\w+)")

@@ -23,7 +23,6 @@ class PastTrees:
     """Trees from the decision log in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
         self._index = LogIndex(folder)
         self._indexing = asyncio.Lock()
         self._commands = ChildCommands(FRESH_SECONDS)
@@ -46,7 +45,7 @@ class PastTrees:
         if span is None:
             raise UnavailableError("the decision log has no cycle yet")
         time = min(max(time, span[0]), max(span))
-        arguments = ["replay", str(self._folder), "--at", str(time / SECOND), "--tree"]
+        arguments = ["replay", str(self._index.file_at(time)), "--at", str(time / SECOND), "--tree"]
         status, output, errors = await self._commands.run(arguments)
         try:
             document = msgspec.json.decode(output, type=dict[str, Any]) if status == 0 else None

@@ -21,25 +21,27 @@ from pumice.ui.values import Document, time_text
 
 def file_at(folder: Path, at: int) -> Path:
     """The file of a log that contains a time, in microseconds. Raises ``LogError``."""
-    found = None
-    for path in log_files(folder):
+    for path in reversed(log_files(folder)):
         first = first_time(path)
         if first is not None and first <= at:
-            found = path
-    if found is None:
-        raise LogError(f"{folder}: no decision log begins before {time_text(at)}")
-    return found
+            return path
+    raise LogError(f"{folder}: no decision log begins before {time_text(at)}")
 
 
-def then_document(folder: Path, at: int) -> Document:
-    """The tree after the last cycle at or before a time, as ``/api/tree`` would have shown it. Raises ``LogError``."""
+def then_document(log: Path, at: int) -> Document:
+    """The tree after the last cycle at or before a time, as ``/api/tree`` would have shown it. Raises ``LogError``.
+
+    ``log`` is the file that contains the time, or a folder. Each file begins with a snapshot, so that only this one is
+    replayed.
+    """
+    path = file_at(log, at) if log.is_dir() else log
     last = (0, 0)
 
     def watch_number(number: int, now: int) -> None:
         nonlocal last
         last = (number, now)
 
-    outcome = replay(file_at(folder, at), at=at, watch=lambda cycle: watch_number(cycle.number, cycle.now))
+    outcome = replay(path, at=at, watch=lambda cycle: watch_number(cycle.number, cycle.now))
     if outcome.engine is None:
         raise LogError(f"{outcome.path}: the file ends before its first cycle")
     number, now = last

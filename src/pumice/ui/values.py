@@ -26,12 +26,15 @@ def named_amounts(items: Iterable[tuple[int, int]], names: Sequence[str]) -> Amo
 
 
 def time_text(microseconds: int) -> str | None:
-    """A time as RFC 3339, with a fraction where there is one; None for 0, which stands for an unknown time."""
+    """A time as RFC 3339, with a fraction where there is one; None for 0, which stands for an unknown time.
+
+    Without a loss: a page that asks for the tree at the time of a decision must get the tree with that decision.
+    """
     if not microseconds:
         return None
     whole, fraction = divmod(microseconds, SECOND)
     text = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{text}.{fraction // 1000:03d}Z" if fraction else f"{text}Z"
+    return f"{text}.{f'{fraction:06d}'.rstrip('0')}Z" if fraction else f"{text}Z"
 
 
 def resource_units(names: Sequence[str], used: Iterable[int]) -> list[Document]:

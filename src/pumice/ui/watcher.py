@@ -16,7 +16,7 @@ from pumice.ui.values import SECOND, Document, time_text
 
 TICK_SECONDS, LONGEST_TICK_SECONDS = 0.25, 0.5
 """Seconds between two refreshes of the board: changes within are sent together. After much was sent it takes longer."""
-BYTES_PER_SECOND = 100_000
+BYTES_PER_SECOND = 200_000
 """Bytes of events, before compression, that a viewer is sent in a second, if no change has to wait longer for it."""
 BEAT_SECONDS = 5.0
 

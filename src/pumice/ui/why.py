@@ -3,71 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-import msgspec
-
-from kubebase.resource_vector import Registry, ResourceError
-from pumice.ui.child_process import ChildCommands
-from pumice.ui.http_errors import NotFoundError, UnavailableError
 from pumice.ui.picture import ClusterPicture
 from pumice.ui.queue_tree import QueueFigures, QueueForest, share
-from pumice.ui.values import SECOND, Amounts, Document, amounts, time_text
+from pumice.ui.values import SECOND, Document, amounts, time_text
 
-AMOUNT_FIELDS = frozenset({"used", "entitled", "whole", "limit", "holds", "unit", "asks", "amounts"})
 COMPETITORS_LISTED = 12
-FRESH_SECONDS = 3.0
-NOT_FOUND = 1
 NOT_EVERYTHING = (
     "you may not list queues, nodes and the jobs of all namespaces; the answer is what the scheduler wrote into "
     "objects that you may read"
 )
-
-
-class WaitReports:
-    """Asks ``pumice why``; ``cluster`` are the options that select the cluster."""
-
-    def __init__(self, cluster: Sequence[str]) -> None:
-        self._cluster = tuple(cluster)
-        self._commands = ChildCommands(FRESH_SECONDS)
-
-    async def of(self, key: str, registry: Registry) -> Document:
-        """The report about the PodGroup with this key."""
-        namespace, _, name = key.partition("/")
-        arguments = ["why", f"podgroup/{name}", f"--namespace={namespace}", "-o", "json", *self._cluster]
-        status, output, errors = await self._commands.run(arguments)
-        if status == NOT_FOUND:
-            raise NotFoundError(f'Job "{name}" not found in namespace {namespace}')
-        try:
-            report = msgspec.json.decode(output, type=dict[str, Any]) if status == 0 else None
-        except msgspec.MsgspecError:
-            report = None
-        if report is None:
-            raise UnavailableError(f"pumice why failed: {errors.splitlines()[-1] if errors else f'status {status}'}")
-        numbered: Document = _with_numbers(report, registry)
-        return numbered
-
-
-def _with_numbers(value: Any, registry: Registry) -> Any:
-    """The report with its amounts as integers in base units."""
-    if isinstance(value, list):
-        return [_with_numbers(each, registry) for each in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: _numbers(each, registry)
-        if name in AMOUNT_FIELDS and isinstance(each, dict)
-        else _with_numbers(each, registry)
-        for name, each in value.items()
-    }
-
-
-def _numbers(quantities: dict[str, Any], registry: Registry) -> Amounts:
-    try:
-        return {name: registry.amount(name, quantity) for name, quantity in quantities.items() if name != "pods"}
-    except ResourceError:
-        return {}
 
 
 def why_document(

@@ -82,6 +82,22 @@ def test_a_gang_that_finds_no_room(live: tuple[Client, Path]) -> None:
     assert [line for line in rest if line and not line.startswith(" ")] == ["JOB", "TURN", "NODES", "TO START"]
 
 
+def test_several_jobs_get_the_answers_that_each_gets_alone(live: tuple[Client, Path]) -> None:
+    """Each answer runs the engine ahead, which must not show in the next."""
+    names = ("huge", "podgroup/late", "none", "default/podgroup/late", "busy")
+    status, said, errors = why(live[1], *names, "-o", "json")
+    answers = json.loads(said)
+    assert (status, len(answers), answers[2]) == (1, 5, None)
+    assert errors == 'error: PodGroup, Job or pod "none" not found in namespace default\n'
+    alone = json.loads(why(live[1], "late", "-o", "json")[1])
+    same = ("job", "cause", "unit", "running", "pending", "target", "contest", "limits", "places")
+    for answer in (answers[1], answers[3]):
+        assert [answer[name] for name in same] == [alone[name] for name in same]
+    assert [answers[0]["cause"], answers[4]["cause"]] == ["never", "running"]
+    text = why(live[1], "late", "busy")[1]
+    assert [line for line in text.splitlines() if line.startswith("default/")][1].startswith("default/busy")
+
+
 def test_for_programs(live: tuple[Client, Path]) -> None:
     status, said, _ = why(live[1], "late", "-o", "json")
     answer = json.loads(said)

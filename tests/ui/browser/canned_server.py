@@ -160,7 +160,14 @@ class CannedCluster:
         by_path = {row["path"]: row for row in rows}
         self.queues = [by_path.get(row["path"], row) for row in self.queues]
         base, self.version = self.version, self.version + 1
-        changes = {"changed": rows, "removed": [], "order": None, "notes": None, "cluster": self._tree()["cluster"]}
+        changes = {
+            "changed": rows,
+            "lent": {},
+            "removed": [],
+            "order": None,
+            "notes": None,
+            "cluster": self._tree()["cluster"],
+        }
         self.push("tree", {"version": self.version, "base": base, "time": NOW} | changes)
 
     def change_nodes(self, rows: list[dict[str, Json]]) -> None:

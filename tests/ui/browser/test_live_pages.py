@@ -7,10 +7,7 @@ import os
 import re
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,16 +16,18 @@ from playwright.sync_api import Page, expect
 from tests.support.browser import PageErrors
 from tests.support.kubectl import KUBECTL
 from tests.support.processes import run_process
-from tests.support.showcase import Showcase, showcase, taken_by_science
+from tests.support.showcase import Showcase, moment_before_science, showcase, taken_by_science
 from tests.ui.browser.accessibility import grave_findings
+from tests.ui.browser.await_equal import await_equal
 from tests.ui.browser.conftest import PHONE, OpenPage
+from tests.ui.browser.recount import Recount
+from tests.ui.browser.shown_pages import shown_queue, shown_tree
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(KUBECTL is None and os.environ.get("CI") != "true", reason="kubectl is not on PATH"),
 ]
 
-GPU = "nvidia.com/gpu"
 EVICTIONS = "/api/decisions?kind=evict&limit=500"
 LONG = 60_000  # milliseconds: clusters take their time on a busy machine
 
@@ -55,15 +54,6 @@ def recorded(taken_back: Showcase) -> Showcase:
     """The same, once its scheduler has written the first points of the history."""
     taken_back.await_document("/api/queues/root/history?range=hour", lambda found: found["times"])
     return taken_back
-
-
-def await_equal(shown: Callable[[], object], said: Callable[[], object]) -> None:
-    """The cluster may change between two readings: a few are tried."""
-    for _ in range(100):
-        if shown() == said():
-            return
-        time.sleep(0.1)
-    assert shown() == said()
 
 
 def row(page: Page, path: str) -> Any:
@@ -103,37 +93,16 @@ def test_an_eviction_is_seen_as_it_happens_with_both_sides(cluster: Showcase, op
     assert len(sides.locator("td.num").all_inner_texts()) == 4
 
 
-def test_every_number_of_the_tree_is_that_of_the_api(taken_back: Showcase, open_page: OpenPage) -> None:
+def test_every_number_of_the_tree_is_counted_from_the_objects(taken_back: Showcase, open_page: OpenPage) -> None:
     page = open_page(taken_back.page)
     expect(row(page, "root")).to_be_visible()
-
-    def shown() -> list[list[str]]:
-        columns = "['c-weight', 'c-used', 'c-entitled', 'c-jobs', 'c-waiting']"
-        rows = "[...document.querySelectorAll('.tree-body [role=row]')]"
-        cells = f"{columns}.map((name) => row.querySelector('.' + name).textContent.trim())"
-        found: list[list[str]] = page.evaluate(f"{rows}.map((row) => [row.dataset.path, ...{cells}])")
-        return found
-
-    def said(tree: Any) -> list[list[str]]:
-        return [_tree_row(queue) for queue in tree["queues"]]
-
-    await_equal(shown, lambda: said(taken_back.get("/api/tree")))
+    await_equal(lambda: shown_tree(page), lambda: Recount(taken_back.objects()).tree_page())
 
 
-def test_every_amount_of_a_queue_is_that_of_the_api(recorded: Showcase, open_page: OpenPage) -> None:
-    page = open_page(recorded.page + "/queues/serving")
-    table = page.get_by_role("region", name="Amounts by resource")
-    expect(table).to_be_visible()
-    fields = ["used", "entitled", "owed", "waiting", "own", "borrowed", "lent"]
-
-    def shown() -> list[list[str]]:
-        rows = [line.locator("td").all_inner_texts() for line in table.locator("tbody tr").all()]
-        return rows[: len(fields)]
-
-    def said(document: Any) -> list[list[str]]:
-        return [_amounts(document["queue"][field]) for field in fields]
-
-    await_equal(shown, lambda: said(recorded.get("/api/queues/serving")))
+def test_every_number_of_a_queue_is_counted_from_the_objects(recorded: Showcase, open_page: OpenPage) -> None:
+    page = open_page(recorded.page + "/queues/ads")
+    expect(page.get_by_role("region", name="Amounts by resource")).to_be_visible()
+    await_equal(lambda: shown_queue(page), lambda: Recount(recorded.objects()).queue_page("ads"))
 
 
 def test_the_page_of_a_job_answers_as_pumice_why(taken_back: Showcase, open_page: OpenPage) -> None:
@@ -152,7 +121,7 @@ def test_the_page_of_a_queue_shows_jobs_users_history_and_flows(recorded: Showca
     page = open_page(recorded.page + "/queues/models")
     expect(page.get_by_role("heading", level=1)).to_contain_text("models")
     expect(page.get_by_role("region", name="Jobs")).to_contain_text("ranking")
-    expect(page.get_by_role("region", name="Users")).to_contain_text("ben")
+    expect(page.get_by_role("region", name="Users")).to_contain_text("model-trainer")
     expect(page.get_by_role("region", name="Namespaces")).to_contain_text("ads")
     expect(page.locator(".flow")).to_contain_text("Borrows from")
     expect(page.locator(".chart canvas")).to_be_visible(timeout=LONG)
@@ -165,7 +134,7 @@ def test_jobs_are_filtered_by_the_address_and_by_the_fields(taken_back: Showcase
     page = open_page(taken_back.page + "/jobs?queue=science")
     rows = page.locator(".jobs tbody tr")
     expect(rows).to_have_count(3)
-    page.get_by_label("User").select_option("gita")
+    page.get_by_label("User").select_option("atlas-builder")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("atlas")
     page.get_by_role("link", name="atlas").click()
@@ -191,8 +160,7 @@ def test_the_slider_shows_the_tree_before_the_owners_came(taken_back: Showcase, 
     expect(page).to_have_url(re.compile("time="))
     expect(science.filter(has_text=re.compile("^[1-9]"))).to_have_count(0, timeout=LONG)
     expect(row(page, "root")).to_be_visible()
-    came = datetime.fromisoformat(taken_back.get("/api/jobs/science/atlas")["job"]["created"])
-    page.goto(f"{taken_back.page}/then?time={(came - timedelta(seconds=1)).isoformat().replace('+00:00', 'Z')}")
+    page.goto(f"{taken_back.page}/then?time={moment_before_science(taken_back)}")
     expect(science).to_have_text("0%", timeout=LONG)
     expect(row(page, "root/ads").locator(".c-used")).not_to_have_text("0%")
     assert grave_findings(page) == []
@@ -212,56 +180,12 @@ def test_a_lost_server_is_shown_and_the_page_comes_back(
     page = open_page(taken_back.page)
     state = page.locator("[data-connection]")
     expect(state).to_have_attribute("data-connection", "live")
-    os.kill(taken_back.page_process(), signal.SIGKILL)
+    os.kill(taken_back.child_process("ui"), signal.SIGKILL)
     expect(state).to_have_attribute("data-connection", "lost", timeout=LONG)
     expect(state).to_contain_text("Connection lost")
     expect(state).to_have_attribute("data-connection", "live", timeout=LONG)
     expect(state).to_be_hidden()
     errors[0].expect_lost_connections()
-
-
-def _tree_row(queue: Any) -> list[str]:
-    """A row as the page should show it."""
-    part = "" if queue["parent"] is None else f" {_percent(queue['part'])}"
-    jobs = sum(queue["jobs"][phase] for phase in ("running", "inqueue", "pending", "unknown"))
-    share = queue["share"]
-    waiting = str(queue["tasks"]["waiting"])
-    return [
-        queue["path"],
-        f"{queue['weight']:g}{part}",
-        _percent(share["used"]),
-        _percent(share["entitled"]),
-        str(jobs),
-        waiting,
-    ]
-
-
-def _percent(share: float) -> str:
-    value = share * 100
-    return f"{_rounded(value, 1 if value < 10 else 0)}%"
-
-
-def _rounded(value: float, digits: int) -> str:
-    """As browsers round: halves away from zero; without trailing zeros."""
-    return f"{float(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)):g}"
-
-
-def _amounts(amounts: dict[str, int]) -> list[str]:
-    cores, gpus = (_amount(amounts.get(name, 0) / 1000, unit) for name, unit in (("cpu", "core"), (GPU, "GPU")))
-    memory, units = float(amounts.get("memory", 0)), iter(("B", "KiB", "MiB", "GiB", "TiB"))
-    unit = next(units)
-    while memory >= 1024:
-        memory, unit = memory / 1024, next(units)
-    return [cores, _amount(memory, unit), gpus]
-
-
-def _amount(value: float, unit: str) -> str:
-    """Three digits at most; singular for one."""
-    if value == 0:
-        return "–"  # noqa: RUF001  # the page's own dash
-    digits = 0 if value >= 100 else 1 if value >= 10 else 2
-    plural = "" if unit.endswith("B") or value == 1 else "s"
-    return f"{_rounded(value, digits)} {unit}{plural}"
 
 
 def _patch(hierarchy: Any) -> str:

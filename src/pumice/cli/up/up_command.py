@@ -27,6 +27,8 @@ DEFAULT_PORT = 6440
 UI_HOST = "127.0.0.1"
 DEFAULT_UI_PORT = 6441
 DECISION_LOG_FOLDER = "decisions"  # in the data directory
+SHORT_LOG_FILES = ("--decision-log-size", "8", "--decision-log-files", "64")
+"""Each file of the decision log begins with a snapshot: the page replays one file to show a moment of the past."""
 HISTORY_FILE = "history.db"  # in the data directory
 THREAD_SWITCH_SECONDS = 0.0005
 DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
@@ -290,7 +292,7 @@ def _scheduler_arguments(
     command = ["scheduler", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", metrics_address or ""]
     command += ["--config", str(config)] if config else []
     command += ["--history", str(settings.data / HISTORY_FILE)] if settings.data else []
-    return command + (["--decision-log", str(decision_log), "--trace"] if decision_log else [])
+    return command + (["--decision-log", str(decision_log), "--trace", *SHORT_LOG_FILES] if decision_log else [])
 
 
 def _controllers_arguments(settings: ServerSettings) -> list[str]:

@@ -113,8 +113,11 @@ def _say_needs(answer: WaitReport) -> None:
         answer.needs.append(_lift(limit.kind, limit.queue, limit.resource, limit.lacks))
     if answer.missing:
         first = answer.missing[0]
-        rest = f", and similarly on {count(len(answer.missing) - 1, 'more node')}" if len(answer.missing) > 1 else ""
-        answer.needs.append(f"{said(first.amounts)} more must become free on {first.node}{rest}; it lacks least there")
+        others = len(answer.missing) - 1
+        rest = f", and about as much on {count(others, 'more node')}" if others else ""
+        answer.needs.append(
+            f"{said(first.amounts)} more must become free on {first.node}{rest} (where least is missing)"
+        )
     rung = behind(answer.contest)
     if rung is not None and rung.first is not None and answer.cause in ("room", "turn"):
         answer.needs.append(

@@ -19,18 +19,24 @@ class NoHistoryError(Exception):
     """There is no history to read, and why."""
 
 
+class NothingRecordedError(NoHistoryError):
+    """The scheduler has not written its first point yet, or is a standby."""
+
+
 def read_history(path: Path, queue: str, name: str, now: int) -> Document:
     """The history of a queue (by its path) in a range: columns of equal length, None where nothing was recorded.
 
     Raises ``NoHistoryError``.
     """
     if not path.exists():
-        raise NoHistoryError(f"{path}: the scheduler has recorded no history yet")
+        raise NothingRecordedError(f"{path}: the scheduler has recorded no history yet")
     try:
         database = sqlite3.connect(path, isolation_level=None)
         try:
             database.execute("PRAGMA query_only=ON")
             (version,) = database.execute("PRAGMA user_version").fetchone()
+            if not version:  # the file is being made
+                raise NothingRecordedError(f"{path}: the scheduler has recorded no history yet")
             if version != FORMAT:
                 raise NoHistoryError(f"{path}: written in format {version}; this version reads format {FORMAT}")
             return _read(database, queue, name, now)
@@ -38,6 +44,19 @@ def read_history(path: Path, queue: str, name: str, now: int) -> Document:
             database.close()
     except sqlite3.Error as error:
         raise NoHistoryError(f"{path}: {error}") from None
+
+
+def empty_history(queue: str, name: str, now: int) -> Document:
+    """The history of a queue before the first point."""
+    wanted = RANGES[name]
+    until = now - now % wanted.step + wanted.step
+    columns: Document = {"times": [], "used": {}, "entitled": {}, "waiting": {}, "capacity": {}}
+    counts: Document = {"jobs": {"running": [], "pending": []}, "tasks": {"running": [], "waiting": []}}
+    return {**_heading(queue, name, until - wanted.span, until), **columns, **counts}
+
+
+def _heading(queue: str, name: str, since: int, until: int) -> Document:
+    return {"queue": queue, "range": name, "step": RANGES[name].step, "from": stamp(since), "until": stamp(until)}
 
 
 def _read(database: sqlite3.Connection, queue: str, name: str, now: int) -> Document:
@@ -54,11 +73,7 @@ def _read(database: sqlite3.Connection, queue: str, name: str, now: int) -> Docu
     whole = [mean_point(capacity[time], len(capacity[time])) if time in capacity else None for time in times]
     names = [str(row[0]) for row in database.execute("SELECT name FROM resources ORDER BY place")]
     return {
-        "queue": queue,
-        "range": name,
-        "step": wanted.step,
-        "from": stamp(since),
-        "until": stamp(until),
+        **_heading(queue, name, since, until),
         "times": times,
         "used": _columns(names, points, lambda point: point.used),
         "entitled": _columns(names, points, lambda point: point.entitled),

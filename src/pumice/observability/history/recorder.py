@@ -17,7 +17,7 @@ import msgspec
 
 from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode
 from pumice.model.specs import ROOT, JobPhase
-from pumice.observability.history.reader import NoHistoryError, read_history
+from pumice.observability.history.reader import NoHistoryError, NothingRecordedError, read_history
 from pumice.observability.history.store import CAPACITY, HistoryError, HistoryStore, Point, mean_point
 from pumice.observability.history.tiers import RANGES, SECONDS
 
@@ -69,6 +69,8 @@ class HistoryRecorder:
             return 400, msgspec.json.encode({"error": message})
         try:
             found = read_history(self.path, query.get("queue") or ROOT, name, int(time.time()))
+        except NothingRecordedError as error:
+            return 404, msgspec.json.encode({"error": str(error)})
         except NoHistoryError as error:
             return 503, msgspec.json.encode({"error": str(error)})
         return 200, msgspec.json.encode(found)

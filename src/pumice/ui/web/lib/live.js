@@ -155,6 +155,10 @@ class LivePicture {
     /** @type {Map<string, QueueRow>} */
     const rows = new Map(tree.queues.map((row) => [row.path, row]));
     for (const row of data.changed) rows.set(row.path, row);
+    for (const [path, lent] of Object.entries(data.lent)) {
+      const row = rows.get(path);
+      if (row) rows.set(path, { ...row, lent });
+    }
     for (const path of data.removed) rows.delete(path);
     /** @type {string[]} */
     const order = data.order ?? [...rows.keys()];

@@ -79,7 +79,7 @@ function shortened(all, ahead) {
  */
 function verdict({ first, place, rivals }, level) {
   const where = level === 0 ? "in the cluster" : "beside its siblings";
-  if (rivals <= 1) return "has no competitor here";
+  if (rivals <= 1) return "is alone in line here: nothing beside it waits for its turn";
   if (place === 1 || !first) return `is served first ${where}`;
   if (place === null) return `is not in line; ${lastPart(first.name)} is served first`;
   return `is number ${place} of ${rivals} in line; ${lastPart(first.name)} is first`;

@@ -43,8 +43,9 @@ export function WhyCard({ namespace, name }) {
         html`<section aria-label="Who is served first">
           <h3>Who is served first, from the root down</h3>
           <p class="quiet caption">
-            Bars are parts of the cluster. Solid is used, a dashed frame is still <${Word} is="owed">owed<//>, hatched is more than${" "}
-            <${Word} is="entitled">entitled<//>. Where several compete, the one that misses the largest part of its own is first.
+            Bars are parts of the cluster, and the numbers say what each uses, of what it is <${Word} is="entitled">entitled<//> to.
+            Solid is used, a dashed frame is still <${Word} is="owed">owed<//>, hatched is more than entitled. Where several wait, the
+            one that misses the largest part of what it is entitled to is first.
           </p>
           ${document.contest.supposing && html`<p class="quiet">As it would be if the job found room.</p>`}
           <${PathPicture} rungs=${document.contest.rungs} measure=${document.contest.measure} />
@@ -86,24 +87,29 @@ function Needs({ needs }) {
 function Claim(/** @type {{why: WhyDocument}} */ { why }) {
   const unit = why.unitTasks
     ? html`<div>
-        <dt>Starts next</dt>
+        <dt>Asks for</dt>
         <dd>${counted(why.unitTasks, "task")} (${amountList(why.unit)})${why.unitTasks > 1 && html`, <${Word} is="gang">together<//>`}</dd>
       </div>`
     : null;
+  const running = why.running + why.starting;
+  const whole = Object.keys(why.whole).length ? `${amountList(why.whole)} in whole tasks` : "too little to start with";
   return html`<dl class="facts claim">
-    <div><dt>Has</dt><dd>${counted(why.running + why.starting, "task")} (${amountList(why.holds)})</dd></div>
+    <div><dt>Runs now</dt><dd>${running ? `${counted(running, "task")} (${amountList(why.holds)})` : "no task"}</dd></div>
     ${unit}
     ${
       why.target !== null &&
       html`<div>
         <dt><${Word} is="entitledJob" /> to</dt>
-        <dd>${counted(why.target, "task")} <small>${amountList(why.whole)} in whole tasks</small></dd>
+        <dd>${counted(why.target, "task")} <small>${whole}</small></dd>
       </div>`
     }
     ${
       why.owed !== null &&
       why.unitTasks > 0 &&
-      html`<div><dt>Is that <${Word} is="owed">owed<//> to it?</dt><dd>${why.owed ? "yes" : "no, it would be lent"}</dd></div>`
+      html`<div>
+        <dt>Is that <${Word} is="owed">owed<//> to it?</dt>
+        <dd>${why.owed ? "yes: it is its turn" : "no: it would have to borrow"}</dd>
+      </div>`
     }
   </dl>`;
 }
