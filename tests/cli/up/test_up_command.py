@@ -42,7 +42,7 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 
 @contextmanager
-def up(home: dict[str, str], *arguments: str, port: int = 0) -> Iterator[list[str]]:
+def up(home: dict[str, str], *arguments: str, port: int = 0, umask: int = -1) -> Iterator[list[str]]:
     """Run it for the time of a ``with`` block. Gives the lines that it printed, errors first."""
     surroundings = {key: value for key, value in os.environ.items() if key != "PUMICE_TOKEN"}
     with started_process(
@@ -52,6 +52,7 @@ def up(home: dict[str, str], *arguments: str, port: int = 0) -> Iterator[list[st
         text=True,
         cwd=home["HOME"],
         env=surroundings | home | {"PYTHONPATH": str(SOURCES)},
+        umask=umask,
     ) as process:
         assert process.stdout and process.stderr
         export = process.stdout.readline()
@@ -183,6 +184,17 @@ def test_lost_commits_are_reported_until_they_are_given_up_by_repair(home: dict[
     assert (done.returncode, done.stdout) == (0, f"CLEAN {data}\n")
     (kept,) = data.glob("pumice.db.damaged-*")
     assert kept.stat().st_size
+
+
+def test_others_may_write_nothing_whatever_the_umask(home: dict[str, str], tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o755)
+    with up(home, "--data", str(data), "--token", "secret", "--no-ui", "--no-controllers", umask=0):
+        found = {path.relative_to(data).as_posix(): path.stat().st_mode & 0o777 for path in data.rglob("*")}
+    assert not [name for name, mode in found.items() if mode & 0o022]
+    private = ("pumice.db", "pumice.db-newest", "tls", "tls/server.key", "kubeconfig", "lock")
+    assert {name: oct(found[name]) for name in private if found[name] & 0o077} == {}
+    assert "tls/server.crt" in found
 
 
 def test_up_node_defaults_match_node_template() -> None:

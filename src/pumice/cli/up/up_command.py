@@ -209,6 +209,7 @@ def up(
     from pumice.embedded.embedded_cluster import served_schedulers, with_pumice
     from pumice.embedded.identity import PUMICE
 
+    _forbid_writing_by_others()
     folder = None if memory else (data or default_data_folder()).absolute()
     try:
         capacity = parse_capacity(node_capacity) if node_capacity is not None else None
@@ -280,6 +281,13 @@ def _repair(folder: Path) -> None:
             " objects that they deleted are back",
             err=True,
         )
+
+
+def _forbid_writing_by_others() -> None:
+    """Whatever the umask was, nobody else may write to the files of this process and of those that it starts."""
+    import os
+
+    os.umask(os.umask(0o077) | 0o022)
 
 
 def _check_token(token: str | None) -> None:
