@@ -11,7 +11,7 @@ from pathlib import Path
 from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.storage.directory_lock import DirectoryLock
 from kubesim.storage.errors import DataDamaged
-from kubesim.storage.fsck import check_directory
+from kubesim.storage.fsck import check_directory, read_only_uri
 from kubesim.storage.newest_revision import newest_path
 
 
@@ -58,7 +58,7 @@ def _copy(source: Path, target: Path) -> None:
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         with (
-            closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as reading,
+            closing(sqlite3.connect(read_only_uri(source), uri=True)) as reading,
             closing(sqlite3.connect(target)) as writing,
         ):
             reading.backup(writing)

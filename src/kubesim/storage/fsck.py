@@ -8,6 +8,7 @@ compaction has removed what it must and nothing else.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Container, Iterator
 from contextlib import closing
@@ -60,14 +61,20 @@ def check_directory(
     path = directory / identity.database
     if not path.is_file():
         raise DataDamaged(f"{directory} is no data directory: it has no {identity.database}")
-    uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
-        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+        with closing(sqlite3.connect(read_only_uri(path), uri=True, isolation_level=None)) as connection:
             connection.text_factory = readable_text
             connection.execute("BEGIN")  # one moment for all that follows
             return list(islice(_findings(connection, path, identity, object_problem), most))
     except sqlite3.OperationalError as error:
         raise DataDamaged(f"{path} cannot be opened: {error}") from error
+
+
+def read_only_uri(path: Path) -> str:
+    """How SQLite opens a database to read it, also where it cannot create the files that go with a write-ahead log."""
+    wal = path.with_name(f"{path.name}-wal")
+    is_fixed = not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
+    return f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_fixed else ''}"
 
 
 def _findings(
