@@ -105,8 +105,7 @@ async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningClus
         await kubelets.register()
         work = [*controllers.all_controllers(api, clock), kubelets.run(), compact_periodically(api)]
         work += settings.more_controllers(api, clock) if settings.more_controllers else []
-        if settings.data:
-            await report_unusable(api, clock)
+        work += [report_unusable(api, clock)] if settings.data else []
         broken = await stack.enter_async_context(run_controllers(*work))
         context = tls.context if tls else None
         port = await stack.enter_async_context(serve_http(api, sockets, token=token, tls=context))

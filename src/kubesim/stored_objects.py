@@ -61,6 +61,15 @@ def _type_problem(resource: Resource, found: Object) -> str:
 
 
 async def report_unusable(api: InProcessClient, clock: Clock) -> None:
+    """Report unusable objects once, while requests are answered already; runs until cancelled, as controllers do."""
+    try:
+        await _report(api, clock)
+    except Exception:  # a report that fails is no reason to stop serving
+        log.exception("Failed to report unusable objects")
+    await asyncio.Event().wait()
+
+
+async def _report(api: InProcessClient, clock: Clock) -> None:
     """Log the custom objects that their definitions do not allow, and set the conditions of all namespaces."""
     unusable = [*api.store.set_aside]
     for resource in [kind for kind in api.registry if kind.custom and api.registry.stored(kind.qualified) is kind]:

@@ -89,6 +89,7 @@ def test_queue_that_a_loosened_definition_allowed(tmp_path: Path, caplog: pytest
     start(tmp_path, loosen)
 
     async def look(running: RunningCluster) -> None:
+        await eventually(lambda: "True" in conditions(running, "kube-system"))
         assert "queues.scheduling.volcano.sh/default" in conditions(running, "kube-system")["True"]
         found = running.api.read(QUEUES, "", "default")
         assert found is not None and found["spec"]["type"] == 7
@@ -112,7 +113,7 @@ def test_queue_that_a_loosened_definition_allowed(tmp_path: Path, caplog: pytest
     start(tmp_path, mend, nodes=1)
 
     async def see(running: RunningCluster) -> None:
-        assert conditions(running, "kube-system") == {"False": "All objects can be used"}
+        await eventually(lambda: conditions(running, "kube-system") == {"False": "All objects can be used"})
 
     start(tmp_path, see)
 
@@ -148,6 +149,7 @@ def test_rows_made_by_hand(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
     async def look(running: RunningCluster) -> None:
         api = running.api
         assert [found["metadata"]["name"] for found in api.list("pods")] == ["good"]
+        await eventually(lambda: bool(conditions(running, "default")) and bool(conditions(running, "kube-system")))
         message = conditions(running, "default")["True"]
         assert "pods/default/bad" in message and "configmaps/default/odd" in message
         assert "queues.scheduling.volcano.sh/heavy" in conditions(running, "kube-system")["True"]

@@ -81,9 +81,9 @@ def test_installer_installs_reinstalls_and_uninstalls(real):
     ]
     gone = [line.split()[0] for line in install(real, "--no-webhooks") if line.endswith(" deleted")]
     ends = ("/pumice", "/pumice-webhooks", "/pumice-users-of-pods", "/pumice-users-of-podgroups")
-    assert len(gone) == 2 + 7 + 1 + 2 * 2 and all(name.endswith(ends) for name in gone)
+    assert len(gone) == 2 + 8 + 1 + 2 * 2 and all(name.endswith(ends) for name in gone)
     unseen = [line.split()[0] for line in install(real, "--no-webhooks", "--no-ui") if line.endswith(" deleted")]
-    assert len(unseen) == 5 + 2 and all(name.endswith(("/pumice-ui", "/pumice-scheduler")) for name in unseen)
+    assert len(unseen) == 6 + 2 and all(name.endswith(("/pumice-ui", "/pumice-scheduler")) for name in unseen)
     status, _, wrong = pumice(real.admin, "install", "--service-monitor")
     assert status == 1 and "the cluster does not serve monitoring.coreos.com/v1 ServiceMonitor" in wrong
     about = kubectl.object("deployment", "-n", HOME, "pumice-scheduler")["metadata"]
