@@ -2,7 +2,9 @@
 #
 # Python, pinned wheels checked by their hashes, and the compiled engine; the compiler stays in the first stage. No shell
 # is needed to run, and no process is root.
-FROM python:3.13-slim AS build
+# A tag can be moved to another image. Pin what you have checked: --build-arg BASE=python:3.13-slim@sha256:...
+ARG BASE=python:3.13-slim
+FROM ${BASE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1 PUMICE_COMPILE=1
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev
 WORKDIR /src
@@ -23,7 +25,7 @@ RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels 
  && find /opt/pumice -type d -name tests -prune -exec rm -r {} + \
  && /opt/pumice/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/pumice/lib
 
-FROM python:3.13-slim
+FROM ${BASE}
 COPY --from=build /opt/pumice /opt/pumice
 # The root filesystem is read-only where it runs: nothing is written but to /tmp.
 ENV PATH=/opt/pumice/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 NO_COLOR=1

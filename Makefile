@@ -19,7 +19,7 @@ SUITABLE   := import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-quick test-compiled test-kube test-node test-clients test-operators test-volcano test-long \
-	lint lint-ui format package bench bench-peers lock clean
+	lint lint-ui format package bench bench-peers soak lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -108,6 +108,9 @@ bench: $(VENV)/.dev ## the benchmarks
 
 bench-peers: $(VENV)/.dev ## the same workloads on other schedulers
 	$(BIN)/python -m benchmarks.peers
+
+soak: $(VENV)/.dev ## churn, attackers and faults at once, for MINUTES (60)
+	$(BIN)/python -m benchmarks.soak.run --minutes $(or $(MINUTES),60)
 
 # ---- pinned requirements ----------------------------------------------------------------------------
 

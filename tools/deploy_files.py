@@ -53,7 +53,10 @@ VALUE_NAMES = {"annotations": "podAnnotations"}
 """The value of the chart with the contents of a field, where it is called otherwise."""
 TEMPLATES = {
     "NAMESPACE-HERE": "{{ .Release.Namespace | quote }}",
-    "IMAGE-HERE": '"{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"',
+    "IMAGE-HERE": (
+        '"{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}'
+        ':{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}"'
+    ),
     "987654321": "{{ .Values.replicas }}",
     "SETTINGS-HERE": "{{ .Values.schedulerConfig | toJson }}",
 }
@@ -92,7 +95,11 @@ VALUES = {
         "image": {
             "type": "object",
             "additionalProperties": False,
-            "properties": {"repository": {"type": "string", "minLength": 1}, "tag": {"type": "string"}},
+            "properties": {
+                "repository": {"type": "string", "minLength": 1},
+                "tag": {"type": "string"},
+                "digest": {"type": "string", "pattern": "^(sha256:[0-9a-f]{64})?$"},
+            },
         },
         "replicas": {"type": "integer", "minimum": 1},
         "webhooks": _TRUTH,
@@ -185,6 +192,7 @@ def _values() -> str:
 image:
   repository: {INSTALL_NAME}
   tag: ""  # that of the chart
+  digest: ""  # sha256:..., instead of a tag, which can be moved to another image
 replicas: {InstallOptions().replicas}  # of each component
 webhooks: true  # without them nothing is filled in and nothing refused
 ui: true  # the web page, one replica

@@ -51,7 +51,11 @@ _TOKENS: Final = re.compile(
 _GROUP_NAME: Final = re.compile(r"[A-Za-z0-9_]+")
 _UNREADABLE_COUNT: Final = re.compile(r"[0-9]{9}")
 
+MOST_REMEMBERED: Final = 4096
+"""How many expressions ``check_syntax`` remembers that it has compiled."""
+
 _known_valid: set[str] = set()
+_compiled: set[str] = set()
 
 
 class PatternError(ValueError):
@@ -80,8 +84,12 @@ class Pattern:
 
 def check_syntax(pattern: str) -> None:
     """Raise a PatternError unless the text is a regular expression."""
-    if pattern not in _known_valid:
-        _compile(pattern)
+    if pattern in _known_valid or pattern in _compiled:
+        return
+    _compile(pattern)
+    if len(_compiled) >= MOST_REMEMBERED:
+        _compiled.clear()
+    _compiled.add(pattern)
 
 
 def assume_valid(patterns: Iterable[str]) -> None:

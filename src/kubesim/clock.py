@@ -27,6 +27,10 @@ class Clock:
         """Seconds since 1970, on the wall."""
         return time.time()
 
+    def steady(self) -> float:
+        """Seconds of a clock that nobody sets: for durations that no timestamp has to agree with."""
+        return time.monotonic()
+
     def real(self, seconds: float) -> float:
         """The real seconds that correspond to cluster seconds."""
         return seconds / self.speed

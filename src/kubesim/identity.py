@@ -27,6 +27,9 @@ class ServerIdentity:
     check_command: str = ""
     """The command that checks a data directory; messages about damaged data name it."""
 
+    repair_command: str = ""
+    """The command that repairs a data directory; messages about damaged data name it."""
+
     @property
     def system_user(self) -> str:
         """The user of requests that the controllers and kubelets of this process make."""
@@ -41,6 +44,11 @@ class ServerIdentity:
     def check_hint(self) -> str:
         """The end of a message about damaged data: which command shows more."""
         return f"; `{self.check_command}` says more" if self.check_command else ""
+
+    @property
+    def repair_hint(self) -> str:
+        """The end of a message about damaged data: which command goes on with what is left."""
+        return f", or go on without what is lost: `{self.repair_command}`" if self.repair_command else ""
 
     def annotation(self, key: str) -> str:
         """The full key of an annotation of this product."""

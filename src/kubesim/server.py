@@ -31,6 +31,7 @@ from kubesim.kubelet.kubelets import Kubelets
 from kubesim.registry.registry import Object, ResourceRegistry
 from kubesim.storage import Store
 from kubesim.storage.directory_lock import require_unused
+from kubesim.stored_objects import report_unusable, set_aside_unusable
 
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # how a wildcard address is reached from this machine
 
@@ -92,6 +93,7 @@ async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningClus
         api = InProcessClient(store, ResourceRegistry(kinds.resources()), settings.identity)
         if settings.admission:
             api.writes.admission = settings.admission(store)
+        set_aside_unusable(api)
         for definition in api.list(custom_resources.QUALIFIED):
             custom_resources.install(api.registry, definition)
         await service_accounts.create_system_namespaces(api)
@@ -103,6 +105,7 @@ async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningClus
         await kubelets.register()
         work = [*controllers.all_controllers(api, clock), kubelets.run(), compact_periodically(api)]
         work += settings.more_controllers(api, clock) if settings.more_controllers else []
+        work += [report_unusable(api, clock)] if settings.data else []
         broken = await stack.enter_async_context(run_controllers(*work))
         context = tls.context if tls else None
         port = await stack.enter_async_context(serve_http(api, sockets, token=token, tls=context))

@@ -18,7 +18,7 @@ from tests.support.kubectl import Namespace
 pytestmark = pytest.mark.kube
 OURS = "app.kubernetes.io/part-of=pumice"
 KINDS = (
-    "serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,services,deployments,poddisruptionbudgets,"
+    "serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,services,deployments,poddisruptionbudgets,networkpolicies,"
     "mutatingwebhookconfigurations,validatingwebhookconfigurations,"
     "validatingadmissionpolicies,validatingadmissionpolicybindings"
 )
@@ -58,9 +58,9 @@ def test_installer_installs_reinstalls_and_uninstalls(real):
     kubectl("patch", "queue", "default", "--type=merge", "-p", mine)
     kubectl("annotate", "deployment", "-n", HOME, "pumice-scheduler", "some.body/knows=this")
     install(real)
-    # three times an account, 2 roles and 2 bindings, a budget and a deployment; for the page the same with 1 role and 1
-    # binding; 4 services, 2 configurations, 3 policies with what puts them into force, and 4 roles for users
-    everything = 3 * 7 + 5 + 4 + 2 + 3 * 2 + 4
+    # three times an account, 2 roles and 2 bindings, a budget, a network policy and a deployment; for the page the same
+    # with 1 role and 1 binding; 4 services, 2 configurations, 11 policies with what puts them into force, 6 user roles
+    everything = 3 * 8 + 6 + 4 + 2 + 11 * 2 + 6
     assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == everything
 
     for component in ("scheduler", "controllers", "webhooks", "ui"):
@@ -81,9 +81,9 @@ def test_installer_installs_reinstalls_and_uninstalls(real):
     ]
     gone = [line.split()[0] for line in install(real, "--no-webhooks") if line.endswith(" deleted")]
     ends = ("/pumice", "/pumice-webhooks", "/pumice-users-of-pods", "/pumice-users-of-podgroups")
-    assert len(gone) == 2 + 7 + 1 + 2 * 2 and all(name.endswith(ends) for name in gone)
+    assert len(gone) == 2 + 8 + 1 + 2 * 2 and all(name.endswith(ends) for name in gone)
     unseen = [line.split()[0] for line in install(real, "--no-webhooks", "--no-ui") if line.endswith(" deleted")]
-    assert len(unseen) == 5 + 2 and all(name.endswith(("/pumice-ui", "/pumice-scheduler")) for name in unseen)
+    assert len(unseen) == 6 + 2 and all(name.endswith(("/pumice-ui", "/pumice-scheduler")) for name in unseen)
     status, _, wrong = pumice(real.admin, "install", "--service-monitor")
     assert status == 1 and "the cluster does not serve monitoring.coreos.com/v1 ServiceMonitor" in wrong
     about = kubectl.object("deployment", "-n", HOME, "pumice-scheduler")["metadata"]

@@ -27,6 +27,8 @@ GUARDED = {
     ("update", "batch.volcano.sh", "cronjobs/finalizers"),
     ("update", "flow.volcano.sh", "jobflows/finalizers"),
     ("name", "pumice.dev", "users"),
+    ("protect", "pumice.dev", "pods"),
+    ("update", "scheduling.volcano.sh", "podgroups/status"),
 }
 """What nobody asks for: the guard and our policies look whether they might."""
 COMPONENTS = (SCHEDULER, CONTROLLERS, WEBHOOKS)

@@ -268,8 +268,16 @@ class Day:
         self.await_job("greedy", 3)
         for pod in self.pods_of("greedy"):
             self.finish(pod, "Running")
+        self.budget(self.pods_of("greedy"))
         self.make(self.job("needy", 2, queue="poor", cpu="1", minAvailable=1))
         self.await_use(SCHEDULER, ("create", "", "pods/eviction"))
+        self.await_use(SCHEDULER, ("delete", "", "pods"))
+
+    def budget(self, pods: list[str]) -> None:
+        """A budget over some pods, which holds off evictions of them, but not the scheduler."""
+        self.kubectl("label", "pod", *pods, "budget=all")
+        spec = {"minAvailable": "100%", "selector": {"matchLabels": {"budget": "all"}}}
+        self.make({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": spec})
 
     def same_event_twice(self) -> None:
         """On a larger node a pod of a group finds room, the next one none; and again, once the first has ended."""

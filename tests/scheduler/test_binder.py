@@ -63,6 +63,12 @@ class Cluster:
         if answer is not None:
             raise answer
 
+    async def delete(self, resource: Any, name: str, namespace: str, *, uid: str) -> None:
+        assert uid == self.uid
+        answer = self._next("delete")
+        if answer is not None:
+            raise answer
+
     async def patch(self, resource: Any, name: str, patch: Any, namespace: str) -> None:
         await asyncio.sleep(0)
         self.calls.append(f"says {patch['status']['phase']}")
@@ -79,7 +85,11 @@ def arrives_unheard(cluster: Cluster, node: str) -> Exception:
 
 
 def carried_out(
-    cluster: Cluster, *decisions: Decision, running: bool = False, then: Callable[[Binder], None] = lambda hands: None
+    cluster: Cluster,
+    *decisions: Decision,
+    running: bool = False,
+    then: Callable[[Binder], None] = lambda hands: None,
+    budgets_count: bool = True,
 ) -> tuple[list[Event], Binder, ClusterCache]:
     reported: list[Event] = []
     mirror = mirror_of(running=running)
@@ -88,7 +98,7 @@ def carried_out(
         def report(events: Iterable[Event]) -> None:
             reported.extend(events)
 
-        hands = Binder(cluster, mirror, Silent(), report)  # type: ignore[arg-type]  # as much of them as is needed
+        hands = Binder(cluster, mirror, Silent(), report, budgets_count=lambda: budgets_count)  # type: ignore[arg-type]  # as much of them as is needed
         hands.execute(decisions)
         then(hands)
         async with asyncio.timeout(20):
@@ -181,6 +191,29 @@ def test_an_eviction_that_is_refused_comes_back() -> None:
     cluster = Cluster(evict=[ApiError(429, "TooManyRequests", "a budget does not allow it")])
     reported, hands, _ = carried_out(cluster, Evict("ns/a", "n1", "ns/g", "", "repair-gangs"), running=True)
     assert reported[0] == EvictFailed("ns/a") and hands.evicted == 0
+
+
+BUDGET = ApiError(429, "TooManyRequests", "no", details={"causes": [{"reason": "DisruptionBudget"}]})
+TWO_BUDGETS = ApiError(500, "InternalError", "This pod has more than one PodDisruptionBudget, which is not supported")
+
+
+@pytest.mark.parametrize("refusal", [BUDGET, TWO_BUDGETS])
+def test_budgets_hold_off_evictions_only_where_the_administrator_lets_them(refusal: ApiError) -> None:
+    evict = Evict("ns/a", "n1", "ns/g", "ns/preemptor", "reclaim")
+    cluster = Cluster(evict=[refusal])
+    reported, hands, _ = carried_out(cluster, evict, running=True, budgets_count=False)
+    assert (cluster.calls, reported, hands.evicted) == (["evict", "delete"], [], 1)
+    cluster = Cluster(evict=[refusal])
+    reported, hands, _ = carried_out(cluster, evict, running=True)
+    assert reported[0] == EvictFailed("ns/a") and (cluster.calls, hands.evicted) == (["evict"], 0)
+
+
+def test_overloaded_api_server_is_no_budget() -> None:
+    cluster = Cluster(evict=[ApiError(429, "TooManyRequests", "too many requests")])
+    reported, _, _ = carried_out(
+        cluster, Evict("ns/a", "n1", "ns/g", "", "repair-gangs"), running=True, budgets_count=False
+    )
+    assert reported[0] == EvictFailed("ns/a") and "delete" not in cluster.calls
 
 
 def test_an_eviction_without_an_answer_is_asked_for_again() -> None:

@@ -14,3 +14,6 @@ class StillClock(Clock):
 
     def now(self) -> float:
         return self.time
+
+    def steady(self) -> float:
+        return self.time

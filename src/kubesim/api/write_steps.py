@@ -126,6 +126,17 @@ def validation_problems(resource: Resource, new: Object) -> list[FieldProblem]:
     return [*metadata.check(new["metadata"], faults=resource.strategy.name_faults), *resource.schema.validate(new)]
 
 
+def new_problems(resource: Resource, problems: list[FieldProblem], old: Object) -> list[FieldProblem]:
+    """The problems that an update brings, without those that the stored custom object has already.
+
+    A definition that was tightened must not keep other fields from changing, nor finalizers from being removed.
+    """
+    if not problems or not resource.custom:
+        return problems
+    known = validation_problems(resource, old)
+    return [problem for problem in problems if problem not in known]
+
+
 def raise_if_invalid(resource: Resource, name: str, problems: list[FieldProblem]) -> None:
     """Raise ``ApiError`` (422) if there are problems."""
     if problems:

@@ -35,6 +35,7 @@ from kubesim.api.write_steps import (
     decode_object,
     dry_run_result,
     encode_with_revision,
+    new_problems,
     raise_if_invalid,
     report_unknown_fields,
     set_namespace,
@@ -214,7 +215,7 @@ class ObjectWriter:
         update_managed_fields(owners, old, new, call)
         if new == old and not problems:
             return self._unchanged(record)
-        problems += validation_problems(resource, new)
+        problems += new_problems(resource, validation_problems(resource, new), old)
         if not target.subresource:
             problems += resource.strategy.check(new)
             problems += resource.strategy.check_update(new, old)

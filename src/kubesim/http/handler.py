@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kubesim.api import requests, scale, status, subresources
 from kubesim.api.client import InProcessClient
@@ -27,20 +27,27 @@ from kubesim.http import content_negotiation
 from kubesim.http.auth import is_loopback
 from kubesim.http.connection import Request, Response
 from kubesim.http.content_negotiation import ResponseFormat, negotiate_format
+from kubesim.kinds.crds import compile_patterns
+from kubesim.kinds.custom_resources import QUALIFIED as DEFINITIONS
 from kubesim.kubelet.logs import pod_log
 from kubesim.registry.registry import Object
 from kubesim.registry.version_endpoints import VersionEndpoints
 from kubesim.storage import Record, StorageFailed
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from kubesim.api.usage_metrics import UsageReader
 
 WATCH_SECONDS = (1800.0, 3600.0)  # without a timeout of its own a watch ends somewhere in here, as on a real server
 MOST_WARNING_LETTERS = 4096  # of all warnings of an answer together, as on a real server
 LONGEST_WARNING = 256  # if there are more than that
+LARGE_JSON, LARGE_YAML = 64 * 1024, 8 * 1024  # bytes from which a body takes milliseconds to decode
+LARGEST_OPTIONS = 64 * 1024  # of a deletion
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 
 Query = dict[str, str]
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +58,7 @@ class RequestHandler:
     def __init__(self, api: InProcessClient, *, token: str = "") -> None:
         self._api = api
         self._token = token
+        self._decoder: ThreadPoolExecutor | None = None
         self._documents = VersionEndpoints(api.registry, api.identity)
         self._verbs: dict[str, Callable[[Request, Target, Query, RequestContext], Awaitable[Response]]] = {
             "get": self._get,
@@ -179,7 +187,7 @@ class RequestHandler:
     async def _create(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
         options = requests.parse_write_options(query, "CreateOptions")
-        body = _body(request, call)
+        body = await self._body(request, target, call)
         match target.subresource:
             case "":
                 if target.resource.namespaced and not target.namespace:
@@ -195,7 +203,7 @@ class RequestHandler:
     async def _update(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
         options = requests.parse_write_options(query, "UpdateOptions")
-        body = requests.require_same_name(_body(request, call), target)
+        body = requests.require_same_name(await self._body(request, target, call), target)
         if target.subresource not in {"", "status", "finalize", "scale"}:
             raise status.method_not_allowed()
         if target.subresource == "scale":
@@ -222,13 +230,13 @@ class RequestHandler:
             shown = dataclasses.replace(target, resource=scale.SCALE, subresource="")
             if media == patch.APPLY_PATCH:
                 force = requests.parse_bool(query, "force")
-                said = patch.parse_apply_patch(
-                    shown, content_negotiation.read_yaml(request.body), call.manager, force=force
-                ).applied
+                content = await self._decoded(request, target, content_negotiation.read_yaml)
+                said = patch.parse_apply_patch(shown, content, call.manager, force=force).applied
                 application = scale.applied(target, said, call.manager, force=force)
                 record = await self._scale(target, application.edit, options, call, application)
             else:
-                edit = patch.parse_patch(shown, media, content_negotiation.read_json(request.body))
+                content = await self._decoded(request, target, content_negotiation.read_json)
+                edit = patch.parse_patch(shown, media, content)
                 record = await self._scale(target, scale.scaled(target, edit, replaces=False), options, call)
             return _one(target, record, form, query)
         if target.subresource not in {"", "status"}:
@@ -236,7 +244,7 @@ class RequestHandler:
         if media == patch.APPLY_PATCH:
             application = patch.parse_apply_patch(
                 target,
-                content_negotiation.read_yaml(request.body),
+                await self._decoded(request, target, content_negotiation.read_yaml),
                 call.manager,
                 force=requests.parse_bool(query, "force"),
             )
@@ -246,9 +254,43 @@ class RequestHandler:
                 return _one(target, made, form, query, 201)
             record = await self._api.writes.update(target, application.edit, options, call, owners=application)
             return _one(target, record, form, query)
-        edit = patch.parse_patch(target, media, content_negotiation.read_json(request.body))
+        content = await self._decoded(request, target, content_negotiation.read_json)
+        edit = patch.parse_patch(target, media, content)
         record = await self._api.writes.update(target, edit, options, call)
         return _one(target, record, form, query)
+
+    async def _body(self, request: Request, target: Target, call: RequestContext) -> object:
+        """The decoded body of a request that creates or replaces an object."""
+        media = request.header("content-type")
+
+        def decode(content: bytes) -> tuple[object, list[str]]:
+            body = content_negotiation.decode_body(content, media)
+            twice = content_negotiation.duplicate_fields(content) if isinstance(body, dict) else []
+            return body, twice
+
+        body, call.duplicate_fields = await self._decoded(request, target, decode)
+        return body
+
+    async def _decoded(self, request: Request, target: Target, decode: Callable[[bytes], T]) -> T:
+        """Decode a body. Large ones are decoded in a thread, one at a time, so that other requests go on."""
+        content = request.body
+        if len(content) < LARGE_YAML:  # most are
+            return decode(content)
+        is_costly = "yaml" in request.header("content-type") or target.resource.qualified == DEFINITIONS
+        if len(content) < LARGE_JSON and not is_costly:
+            return decode(content)
+        if self._decoder is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._decoder = ThreadPoolExecutor(1, "body-decoder")
+
+        def work() -> T:
+            decoded = decode(content)
+            if target.resource.qualified == DEFINITIONS:
+                compile_patterns(decoded)
+            return decoded
+
+        return await asyncio.get_running_loop().run_in_executor(self._decoder, work)
 
     async def _scale(
         self,
@@ -269,7 +311,8 @@ class RequestHandler:
         form = _form(request)
         if target.subresource:
             raise status.method_not_allowed()
-        record, gone = await self._api.writes.delete(target, requests.parse_delete_options(query, _body(request)), call)
+        how = requests.parse_delete_options(query, _options(request))
+        record, gone = await self._api.writes.delete(target, how, call)
         if gone and not target.resource.strategy.returns_deleted:
             return _plain(status.success(_details(target, content_negotiation.decode(record.value))))
         return _one(target, record, form, query)
@@ -280,7 +323,7 @@ class RequestHandler:
         form = _form(request, listing=True)
         if target.resource.namespaced and not target.namespace:
             raise status.method_not_allowed()
-        how = requests.parse_delete_options(query, _body(request))
+        how = requests.parse_delete_options(query, _options(request))
         records = await self._api.writes.delete_collection(
             target, requests.parse_selection(target.resource, query), how, call
         )
@@ -309,11 +352,11 @@ def _form(request: Request, *, listing: bool = False) -> ResponseFormat:
     return negotiate_format(request.header("accept"), listing=listing)
 
 
-def _body(request: Request, call: RequestContext | None = None) -> object:
-    body = content_negotiation.decode_body(request.body, request.header("content-type"))
-    if call is not None and isinstance(body, dict):
-        call.duplicate_fields = content_negotiation.duplicate_fields(request.body)
-    return body
+def _options(request: Request) -> object:
+    """The options in the body of a deletion."""
+    if len(request.body) > LARGEST_OPTIONS:
+        raise status.too_large(f"Request entity too large: limit is {LARGEST_OPTIONS}")
+    return content_negotiation.decode_body(request.body, request.header("content-type"))
 
 
 def _one(

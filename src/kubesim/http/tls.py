@@ -40,7 +40,7 @@ def load_or_issue_certificates(folder: Path, host: str, common_name: str = "kube
     """The certificates of a folder, issued if they are missing, expired, or do not cover the host."""
     found = CertificateFiles(folder / "ca.crt", folder / "server.crt", folder / "server.key")
     if not _usable(found, host):
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make(found, host, common_name)
     return found
 

@@ -26,8 +26,8 @@ class StorageFailed(Exception):  # noqa: N818 - the name says what happened
     """The file could not be written or read. A write that fails so was neither acknowledged nor visible."""
 
 
-class DataDamaged(Exception):  # noqa: N818 - a state of the file
-    """The file is not a log of this server, has a newer format, or cannot be read."""
+class DataDamaged(StorageFailed):
+    """The file is not a log of this server, has a newer format, or cannot be read as it was written."""
 
 
 class DataInUse(Exception):  # noqa: N818 - a state of the directory

@@ -1,12 +1,16 @@
 """The log in its SQLite file: one line for every revision.
 
-    log(revision, key, previous, deleted, value)    previous: the key's revision before, 0 if it did not exist
-    meta(name, value)                               format, compacted, swept
+    log(revision, key, previous, deleted, value, checksum)    previous: the key's revision before, 0 if it did not exist
+    meta(name, value)                                         format, compacted, swept, checksums_after
 
 The lines are only ever appended, and ``previous`` chains those of a key. That makes an index by key superfluous:
 what a key was at an older revision stands in the first line after it, as ``previous``; what a compaction may
 remove is what the lines up to its revision name as ``previous``. An index would double the work of every write
 (its pages are all over the file, those of the log's end are few) to save some milliseconds at the start.
+
+SQLite checks neither its pages nor what they hold, so each line has a checksum (``log_entries``), and every value that
+is read is compared with it. Lines of format 1 have none: ``checksums_after`` is the last of them. What a damaged
+write-ahead log has lost, the file ``newest`` tells (``newest_revision``).
 
 Write-ahead logging with ``synchronous=FULL``: when ``append`` returns, its lines are on disk. Lines are written on
 one connection, by one thread, and read on another, by another thread; neither waits for the other. In memory (no
@@ -18,23 +22,28 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.storage.errors import DataDamaged, StorageFailed
+from kubesim.storage.log_entries import LogEntry, LogEntryHead, SetAside, checksum_of, entry_problem
+from kubesim.storage.newest_revision import NewestRevision
 
-FORMAT = 1
+FORMAT = 2
 """What this version writes, and the newest that it reads."""
 
 PAGE_BYTES = 8192  # a handful of pods to a page: fewer pages to read for a list than with the usual 4096
 
 MOST_LINES = 128
-"""The most lines one INSERT writes: five parameters each, and some builds of SQLite take no more than 999."""
+"""The most lines one INSERT writes: six parameters each, and some builds of SQLite take no more than 999."""
+
+CHECKED_AT_ONCE = 500
+"""How many lines the check at the start reads with one statement."""
 
 SWEPT_AT_ONCE = 128
 """How many lines a step of a compaction removes: some milliseconds, then writers get their turn."""
@@ -46,31 +55,21 @@ CREATE TABLE log (
     key TEXT NOT NULL,
     previous INTEGER NOT NULL,
     deleted INTEGER NOT NULL,
-    value BLOB NOT NULL  -- last, so that nobody reads past it to get at the others
+    value BLOB NOT NULL,  -- after all that is read without it
+    checksum INTEGER
 );
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-INSERT INTO meta VALUES ('format', 1), ('compacted', 0), ('swept', 0);
+INSERT INTO meta VALUES ('format', 2), ('compacted', 0), ('swept', 0), ('checksums_after', 0);
 COMMIT;
 """
 
-
-class LogEntry(NamedTuple):
-    """One line of the log, as its table has it."""
-
-    revision: int
-    key: str
-    previous: int
-    deleted: int
-    value: bytes
-
-
-class LogEntryHead(NamedTuple):
-    """A line without its value."""
-
-    revision: int
-    key: str
-    previous: int
-    deleted: int
+_ADD_CHECKSUMS = """
+BEGIN IMMEDIATE;
+ALTER TABLE log ADD COLUMN checksum INTEGER;
+INSERT INTO meta SELECT 'checksums_after', ifnull(max(revision), 0) FROM log;
+UPDATE meta SET value = 2 WHERE name = 'format';
+COMMIT;
+"""
 
 
 class Log:
@@ -78,6 +77,7 @@ class Log:
 
     def __init__(self, path: Path | None, identity: ServerIdentity = KUBESIM) -> None:
         self.check_hint = identity.check_hint
+        self._mark: NewestRevision | None = None
         self._name = str(path) if path else "the log in memory"
         self._alone: AbstractContextManager[Any] = nullcontext() if path else threading.Lock()
         try:
@@ -93,6 +93,7 @@ class Log:
             meta = dict(self._writing.execute("SELECT name, value FROM meta"))
             self.compacted: int = meta["compacted"]
             self._swept: int = meta["swept"]
+            self.checksums_after: int = meta["checksums_after"]
             ((newest,),) = self._writing.execute("SELECT max(revision) FROM log")
             self._reading = self._writing
             if path:
@@ -105,11 +106,20 @@ class Log:
             raise
         # The newest line may have been a deletion that is compacted away; its revision is taken all the same.
         self.newest: int = max(newest or 0, self.compacted)
+        if path:
+            try:
+                self._mark = NewestRevision.open(path)
+                self._mark.require_at_least(self.newest, path, identity.repair_hint)
+            except BaseException:
+                self.close()
+                raise
 
     def close(self) -> None:
         """Close the file. The last to close it leaves no write-ahead log behind."""
         self._reading.close()
         self._writing.close()
+        if self._mark:
+            self._mark.close()
 
     # ---- writing ------------------------------------------------------------------------------------
 
@@ -121,6 +131,7 @@ class Log:
             with self._alone:
                 self._rollback()
                 _insert(self._writing, batch)  # a statement alone is a transaction
+            self._note_newest(batch)
             return
 
         def insert(connection: sqlite3.Connection) -> None:
@@ -130,6 +141,11 @@ class Log:
                 start += size
 
         self._transact(insert)
+        self._note_newest(batch)
+
+    def _note_newest(self, batch: Sequence[LogEntry]) -> None:
+        if self._mark:
+            self._mark.write(batch[-1].revision)
 
     def compact(self, revision: int) -> None:
         """Declare the history up to a revision gone. ``sweep`` removes it."""
@@ -195,16 +211,59 @@ class Log:
                 raise DataDamaged(f"{self._name} cannot be read: {error}{self._hint(error)}") from error
         return found
 
+    def damaged(self, current: dict[str, int]) -> Iterator[SetAside]:
+        """The keys whose newest line cannot be used, of those that ``current`` returned."""
+        newest = sorted(current.items(), key=lambda item: item[1])
+        for start in range(0, len(newest), CHECKED_AT_ONCE):
+            part = newest[start : start + CHECKED_AT_ONCE]
+            try:
+                problems = self._problems([revision for _, revision in part])
+            except StorageFailed:  # one of them is on a page that SQLite cannot read
+                problems = {}
+                for _, revision in part:
+                    problems |= self._problems_of_one(revision)
+            for key, revision in part:
+                problem = problems.get((key, revision), "the log has no such revision")
+                if problem:
+                    yield SetAside(key, revision, problem)
+
+    def _problems(self, revisions: Sequence[int]) -> dict[tuple[str, int], str]:
+        """Why each of some lines, by key and revision, cannot be used; empty: it can."""
+        found: dict[tuple[str, int], str] = {}
+        for row in self._rows(revisions):
+            entry = LogEntry._make(row[:5])
+            checked = entry.revision > self.checksums_after
+            found[entry.key, entry.revision] = entry_problem(entry, row[5], checked=checked)
+        return found
+
+    def _problems_of_one(self, revision: int) -> dict[tuple[str, int], str]:
+        try:
+            return self._problems((revision,))
+        except StorageFailed:
+            return {}
+
     def value(self, revision: int) -> bytes | None:
-        """The value of a line, None if there is no such line."""
-        found = self._read("SELECT value FROM log WHERE revision = ?", (revision,))
-        return found[0][0] if found else None
+        """The value of a line, None if there is no such line. Raises DataDamaged if it is not what was written."""
+        return self.values((revision,)).get(revision)
 
     def values(self, revisions: Sequence[int]) -> dict[int, bytes]:
         """The values of the entries that exist. Fastest if the revisions are sorted."""
+        found: dict[int, bytes] = {}
+        for revision, key, previous, deleted, value, checksum in self._rows(revisions):
+            if checksum != checksum_of(revision, key, previous, deleted, value) and (
+                checksum is not None or revision > self.checksums_after
+            ):
+                raise DataDamaged(f"revision {revision} of {key} in {self._name} is damaged{self.check_hint}")
+            found[revision] = value
+        return found
+
+    def _rows(self, revisions: Sequence[int]) -> list[Any]:
         # One statement for all: a long IN would be parsed each time. CROSS JOIN keeps the order of the revisions.
-        sql = "SELECT log.revision, log.value FROM json_each(?) AS wanted CROSS JOIN log ON log.revision = wanted.value"
-        return dict(self._read(sql, (_json(revisions),)))
+        return self._read(
+            "SELECT revision, log.key, previous, deleted, log.value, checksum"
+            " FROM json_each(?) AS wanted CROSS JOIN log ON log.revision = wanted.value",
+            (_json(revisions),),
+        )
 
     def heads(self, after: int, upto: int, limit: int) -> list[LogEntryHead]:
         """The next lines beyond a revision, without their values."""
@@ -237,7 +296,14 @@ class Log:
 
 def _connect(name: str) -> sqlite3.Connection:
     # Explicit transactions. Another thread than the one that opens it uses it, but never two at a time.
-    return sqlite3.connect(name, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(name, isolation_level=None, check_same_thread=False)
+    connection.text_factory = readable_text
+    return connection
+
+
+def readable_text(found: bytes) -> str:
+    """The text of a column; a damaged one, which is no UTF-8, is text too, so that the others can be read."""
+    return found.decode(errors="backslashreplace")
 
 
 def _open_file(path: Path, unfinished: Path) -> None:
@@ -268,6 +334,8 @@ def _prepare(connection: sqlite3.Connection, name: str, identity: ServerIdentity
     connection.execute(f"PRAGMA journal_size_limit = {64 << 20}")
     if known_format == 0:
         connection.executescript(_SCHEMA)
+    elif known_format == 1:
+        connection.executescript(_ADD_CHECKSUMS)
 
 
 def read_format(connection: sqlite3.Connection) -> int | None:
@@ -300,5 +368,6 @@ def _sizes(count: int) -> list[int]:
 
 
 def _insert(connection: sqlite3.Connection, lines: Sequence[LogEntry]) -> None:
-    rows = ",".join(["(?,?,?,?,?)"] * len(lines))
-    connection.execute(f"INSERT INTO log VALUES {rows}", [field for line in lines for field in line])
+    rows = ",".join(["(?,?,?,?,?,?)"] * len(lines))
+    fields = [field for line in lines for field in (*line, checksum_of(*line))]
+    connection.execute(f"INSERT INTO log VALUES {rows}", fields)

@@ -29,7 +29,8 @@ from kubesim.storage.cache import ValueCache
 from kubesim.storage.directory_lock import DirectoryLock
 from kubesim.storage.errors import Compacted, DataDamaged, RevisionConflict, StorageFailed
 from kubesim.storage.key_index import KeyIndex
-from kubesim.storage.log import Log, LogEntry
+from kubesim.storage.log import Log
+from kubesim.storage.log_entries import LogEntry, SetAside
 from kubesim.storage.notifier import PrefixNotifier
 from kubesim.storage.results import Page, Record
 from kubesim.storage.watch_cache import Change, RecentChanges
@@ -59,6 +60,10 @@ class Store:
         self._holder = holder
         self._loop = asyncio.get_running_loop()
         self._revisions = log.current()
+        self.set_aside = [*log.damaged(self._revisions)]
+        """The objects that are not served, because what is stored of them is damaged."""
+        for damaged in self.set_aside:
+            del self._revisions[damaged.key]
         self._keys = KeyIndex(self._revisions)
         self.revision = log.newest
         """The newest revision on disk, which readers see."""
@@ -100,6 +105,16 @@ class Store:
         self._log.close()
         if self._holder:
             self._holder.release()
+
+    def exclude(self, key: str, problem: str) -> None:
+        """Set aside an object that cannot be used, before it is read for the first time."""
+        self.set_aside.append(SetAside(key, self._revisions.pop(key), problem))
+        self._keys.remove(key)
+
+    @property
+    def checksums_after(self) -> int:
+        """The newest revision without a checksum: whether what is older is what was written is not known."""
+        return self._log.checksums_after
 
     def announce(self, address: str) -> None:
         """Record the server's address in the lock file."""

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from kubesim.storage.errors import StorageFailed
-from kubesim.storage.log import Log, LogEntry
+from kubesim.storage.log import Log
+from kubesim.storage.log_entries import LogEntry
 from kubesim.storage.results import Record
 
 

@@ -43,6 +43,8 @@ COMMAND_SECTIONS = {
     "Tools": {
         "replay": "replay_command",
         "fsck": "fsck_command",
+        "backup": "backup_command",
+        "restore": "backup_command",
         "completion": "cluster.completion_command",
     },
 }

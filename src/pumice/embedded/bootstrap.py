@@ -55,4 +55,7 @@ async def set_queue_finalizers(api: InProcessClient, finalizer: str) -> None:
         def settle(found: Object, wanted: list[str] = wanted) -> None:
             found["metadata"]["finalizers"] = wanted
 
-        await api.modify(QUEUES, "", about["name"], settle)
+        try:
+            await api.modify(QUEUES, "", about["name"], settle)
+        except ApiError as error:  # one queue that cannot be changed is no reason not to start
+            log.error("The finalizers of queue %s cannot be set: %s", about["name"], error.message)

@@ -14,4 +14,5 @@ PUMICE: Final = ServerIdentity(
     version=__version__,
     program="pumice up",
     check_command="pumice fsck",
+    repair_command="pumice up --repair",
 )

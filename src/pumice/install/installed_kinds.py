@@ -42,6 +42,7 @@ KINDS = {
         _plain("v1", "configmaps", "ConfigMap"),
         _plain("v1", "services", "Service"),
         _plain("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"),
+        _plain("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy"),
         DEPLOYMENTS,
         _plain("monitoring.coreos.com/v1", "servicemonitors", "ServiceMonitor"),
         MUTATING,

@@ -7,6 +7,7 @@ from typing import Any
 from pumice import crds
 from pumice.install.install_options import InstallOptions, labels
 from pumice.install.rbac import account_manifests, components
+from pumice.install.tenant_policies import tenant_policies
 from pumice.install.user_admission_policies import user_policies
 from pumice.install.user_roles import command_policy, user_roles
 from pumice.install.webhook_configurations import both_configurations
@@ -56,5 +57,5 @@ def all_manifests(choices: InstallOptions) -> list[Object]:
     found = [namespace(choices), *own]
     for component in components(choices):
         found += account_manifests(component, choices)
-    found += [*user_roles(), *first_queues(), *all_workloads(choices), *command_policy()]
+    found += [*user_roles(), *first_queues(), *all_workloads(choices), *command_policy(), *tenant_policies(choices)]
     return [*found, *both_configurations(choices), *user_policies(choices)] if choices.webhooks else found

@@ -43,6 +43,12 @@ class PolicyRule(NamedTuple):
 
 SET_USER_RULE = PolicyRule("pumice.dev", ("users",), ("name",))
 """Permission to set the user of pods and podgroups. It is no kind of an API; the admission policies check it."""
+PROTECT_RULE = PolicyRule("pumice.dev", ("pods",), ("protect",))
+"""Permission to make pods that are never evicted, in a namespace (``tenant_policies``)."""
+WEIGH_RULE = PolicyRule("pumice.dev", ("namespaces",), ("weigh",))
+"""Permission to set the weight of a namespace (``tenant_policies``)."""
+STATUS_RULE = PolicyRule("scheduling.volcano.sh", ("podgroups/status",), ("update",))
+"""Permission to write the status of podgroups, which is no subresource (``tenant_policies``)."""
 CLUSTER_UID_RULE = PolicyRule("", ("namespaces",), ("get",), ("kube-system",))
 """The uid of this namespace identifies the cluster."""
 
@@ -50,7 +56,7 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
     SCHEDULER: (
         CLUSTER_UID_RULE,
         PolicyRule("", ("nodes", "resourcequotas"), LIST_WATCH),
-        PolicyRule("", ("pods",), ("get", *LIST_WATCH)),
+        PolicyRule("", ("pods",), ("get", *LIST_WATCH, "delete")),  # deleted against a budget that does not count
         PolicyRule("", ("pods/binding", "pods/eviction"), ("create",)),
         PolicyRule("", ("pods/status",), ("patch",)),
         PolicyRule("", ("events",), ("create", "patch")),
@@ -62,11 +68,14 @@ CLUSTER_RULES: dict[str, tuple[PolicyRule, ...]] = {
         PolicyRule(_VOLCANO, ("queues",), LIST_WATCH),
         PolicyRule(_VOLCANO, ("queues/status",), ("patch",)),
         PolicyRule(_VOLCANO, ("podgroups",), (*LIST_WATCH, "patch")),
+        STATUS_RULE,
         PolicyRule(_TOPOLOGY, ("hypernodes",), LIST_WATCH),
     ),
     CONTROLLERS: (
         CLUSTER_UID_RULE,
         SET_USER_RULE,
+        PROTECT_RULE,  # they copy what a user was allowed to write into a job
+        STATUS_RULE,
         PolicyRule("", ("pods",), (*LIST_WATCH, "create", "patch", "delete")),
         PolicyRule("", ("events",), ("create",)),
         PolicyRule("", ("configmaps",), ("get", "create", "patch")),

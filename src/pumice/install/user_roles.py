@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pumice.install.install_options import INSTALL_NAME, labels
-from pumice.install.rbac import STORAGE_KINDS, PolicyRule
+from pumice.install.rbac import PROTECT_RULE, STORAGE_KINDS, WEIGH_RULE, PolicyRule
 from pumice.kube.resources import COMMANDS, QUEUES
 
 Object = dict[str, Any]
@@ -22,6 +22,7 @@ Object = dict[str, Any]
 USERS: Final = "users"
 """The component in the labels of these objects."""
 VIEWER, SUBMITTER = f"{INSTALL_NAME}-viewer", f"{INSTALL_NAME}-submitter"
+TEAM_LEAD, PROTECTOR = f"{INSTALL_NAME}-team-lead", f"{INSTALL_NAME}-protector"
 QUEUE_VIEWER, QUEUE_ADMIN = f"{INSTALL_NAME}-queue-viewer", f"{INSTALL_NAME}-queue-admin"
 COMMAND_POLICY = f"{INSTALL_NAME}-commands-to-queues"
 
@@ -40,20 +41,28 @@ _VIEW_QUEUES = (
     PolicyRule(_SCHEDULING, ("queues",), _READ),
     PolicyRule("scheduling.k8s.io", ("priorityclasses",), _READ),
 )
+_SUBMIT_JOBS = (
+    *_VIEW_JOBS,
+    PolicyRule(_BATCH, ("jobs", "cronjobs"), (*_WRITE, "deletecollection")),
+    PolicyRule(_FLOW, ("jobflows", "jobtemplates"), (*_WRITE, "deletecollection")),
+    PolicyRule(_SCHEDULING, ("podgroups",), (*_WRITE, "deletecollection")),
+    PolicyRule(_BUS, ("commands",), (*_READ, "create", "delete")),
+)
 USER_RULES: Final[dict[str, tuple[PolicyRule, ...]]] = {
     VIEWER: _VIEW_JOBS,
-    SUBMITTER: (
-        *_VIEW_JOBS,
-        PolicyRule(_BATCH, ("jobs", "cronjobs"), (*_WRITE, "deletecollection")),
-        PolicyRule(_FLOW, ("jobflows", "jobtemplates"), (*_WRITE, "deletecollection")),
-        PolicyRule(_SCHEDULING, ("podgroups",), (*_WRITE, "deletecollection")),
-        PolicyRule(_BUS, ("commands",), (*_READ, "create", "delete")),
+    SUBMITTER: _SUBMIT_JOBS,
+    TEAM_LEAD: (
+        *_SUBMIT_JOBS,
+        PolicyRule("", ("pods",), ("create", "update", "patch", "delete", "deletecollection")),
+        PolicyRule("", ("pods/eviction",), ("create",)),
     ),
+    PROTECTOR: (PROTECT_RULE,),
     QUEUE_VIEWER: _VIEW_QUEUES,
     QUEUE_ADMIN: (
         *_VIEW_QUEUES,
         *_VIEW_JOBS,
         PolicyRule(_SCHEDULING, ("queues",), _WRITE),
+        WEIGH_RULE,
         PolicyRule(_BUS, ("commands",), (*_READ, "create", "delete")),
         PolicyRule("", ("nodes",), _READ),
         PolicyRule("topology.volcano.sh", ("hypernodes",), (*_READ, *_WRITE)),

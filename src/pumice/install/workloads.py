@@ -1,4 +1,4 @@
-"""The workloads: a Deployment for each component, with Services, disruption budgets and the configuration.
+"""The workloads: a Deployment for each component, with Services, budgets, network policies and the configuration.
 
 Containers run as a non-root user with a read-only root filesystem, except ``/tmp``, which is in memory. One replica of
 the scheduler and of the controllers leads, by a Lease; all webhooks answer. The web page has one replica, because its
@@ -17,6 +17,7 @@ Object = dict[str, Any]
 
 METRICS, LISTEN, PAGE = 8080, 9443, 8443
 """Ports: of ``/metrics``, the probes and the history, of the webhooks, and of the web page."""
+_PUBLIC_PORTS = {WEBHOOKS: (LISTEN,), UI: (PAGE,)}
 NON_ROOT_USER = 65532
 SETTINGS, SETTINGS_FILE = "/etc/pumice", "scheduler.yaml"
 DATA, HISTORY_FILE = "/var/lib/pumice", "history.db"
@@ -137,6 +138,21 @@ def disruption_budget(component: str, choices: InstallOptions) -> Object:
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": about, "spec": spec}
 
 
+def network_policy(component: str, choices: InstallOptions) -> Object:
+    """Who may connect to a component: pods to its metrics and probes, everyone to its webhooks or its page.
+
+    The API server and browsers are outside of the cluster's pods, so their addresses are not known here; nor is the
+    address of the API server, to which the components connect, so what goes out is not limited.
+    """
+    about = {"name": f"{INSTALL_NAME}-{component}", "namespace": choices.namespace, "labels": labels(component)}
+    rules: list[Object] = [
+        {"from": [{"namespaceSelector": {}}], "ports": [{"port": METRICS, "protocol": "TCP"}]},
+        *({"ports": [{"port": port, "protocol": "TCP"}]} for port in _PUBLIC_PORTS.get(component, ())),
+    ]
+    spec = {"podSelector": {"matchLabels": labels(component)}, "policyTypes": ["Ingress"], "ingress": rules}
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": about, "spec": spec}
+
+
 def services(choices: InstallOptions) -> list[Object]:
     """The Services of the metrics, for Prometheus; of the webhooks, for the API server; of the page and its history."""
     found = [_service(f"{INSTALL_NAME}-metrics", labels(), "metrics", METRICS, METRICS, choices)]
@@ -173,5 +189,6 @@ def all_workloads(choices: InstallOptions) -> list[Object]:
     installed = components(choices)
     found = [config_map(choices), *services(choices)]
     found += [disruption_budget(component, choices) for component in installed]
+    found += [network_policy(component, choices) for component in installed]
     found += [deployment(component, choices) for component in installed]
     return [*found, service_monitor(choices)] if choices.service_monitor else found

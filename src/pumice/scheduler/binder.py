@@ -46,6 +46,8 @@ RETRIED_CODES = LATER - {500}
 """Errors after which the same call is retried. An internal error (500) is not among them: it may be permanent."""
 EVICTION_FORBIDDEN = 429
 """For evictions this is an answer: a disruption budget forbids the eviction."""
+BUDGET_CAUSE, MORE_BUDGETS = "DisruptionBudget", "more than one PodDisruptionBudget"
+"""What the API server says in that answer, and in the answer (500) for a pod that several budgets select."""
 EVICTION_CAUSES = {
     "repair-gangs": "because the rest of its gang could not start in time",
     "relieve-nodes": "because the node is overcommitted",
@@ -71,7 +73,9 @@ class Binder:
         recorder: EventRecorder,
         report: Callable[[Iterable[Event]], None],
         rate: int = WRITE_RATE,
+        budgets_count: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._budgets_count = budgets_count  # whether disruption budgets hold off evictions
         self._api = api
         self._binds, self._evictions = (TokenBucket(rate, burst=rate) for _ in range(2))
         self._cache = cache
@@ -236,7 +240,13 @@ class Binder:
 
     async def _call_evict(self, namespace: str, name: str, uid: str) -> None:
         await self._evictions.take()
-        await self._api.evict(namespace, name, uid=uid)
+        try:
+            await self._api.evict(namespace, name, uid=uid)
+        except ApiError as error:
+            if self._budgets_count() or not _is_of_budget(error):
+                raise
+            # Anyone may have a budget for its own pods; without the plugin pdb it keeps no share from others.
+            await self._api.delete(PODS, name, namespace, uid=uid)
 
     async def _report_rejected(self, key: str, assumed: Assumption, what: str, error: Exception) -> None:
         """Report a rejected call to the engine after a backoff. Until then the engine assumes success."""
@@ -280,3 +290,9 @@ class Binder:
     def write_queue_status(self, name: str, status: Status) -> None:
         """Write the status of a queue."""
         self._statuses.write(QUEUES.name, name, status)
+
+
+def _is_of_budget(error: ApiError) -> bool:
+    """Whether disruption budgets forbid an eviction: an overloaded API server answers with the same codes."""
+    causes = error.details.get("causes") or ()
+    return MORE_BUDGETS in error.message or any(cause.get("reason") == BUDGET_CAUSE for cause in causes)

@@ -21,6 +21,7 @@ from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.decisions import Decision
 from pumice.engine.engine import Engine, ignore_step
 from pumice.engine.events import Event
+from pumice.engine.plugins.builtin.pdb import PdbPlugin
 from pumice.engine.preemption.cooldown import NO_COOLDOWN, PreemptionCooldown
 from pumice.kube.client.api import Api
 from pumice.kube.decode.convert import SCHEDULERS
@@ -104,7 +105,7 @@ class Scheduler:
             self._registry, lambda error: log.warning('Failed to decode an object: error="%s"', error), schedulers
         )
         self._recorder = EventRecorder(api, "pumice")
-        self.binder = Binder(api, self.cache, self._recorder, self._report_failures, write_rate)
+        self.binder = Binder(api, self.cache, self._recorder, self._report_failures, write_rate, self._budgets_count)
         self._phases = PodGroupStatusUpdater(self.binder)
         self._queues = QueueStatusUpdater(self.binder)
         self._pods = PodConditions(lambda: self.engine, self.binder, self._recorder, self.cache)
@@ -119,6 +120,10 @@ class Scheduler:
         self.watchers: list[Callable[[Cycle], None]] = []  # called after each cycle; must not change the engine
         self._begun = False
         self._last = time.monotonic()  # end of the last cycle
+
+    def _budgets_count(self) -> bool:
+        """Whether the configuration in force lets disruption budgets hold off evictions."""
+        return any(plugin.name == PdbPlugin.name for plugin in self.config.plugins)
 
     @property
     def informers(self) -> Sequence[Informer[object]]:

@@ -21,9 +21,12 @@ import yaml
 
 from kubesim.kubelet import node_template
 from kubesim.stats import ClusterFigures
+from kubesim.storage.log import Log
+from kubesim.storage.newest_revision import encoded, newest_path
 from pumice.cli.up import up_command as command
 from pumice.cli.up.up_output import COMPONENT_MESSAGES, StatusLineLog, status_text
 from tests.cli.command import SOURCES, pumice_command
+from tests.kubesim.storage.store_helpers import line
 from tests.support.processes import started_process
 
 SECONDS = 30.0
@@ -39,7 +42,7 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 
 @contextmanager
-def up(home: dict[str, str], *arguments: str, port: int = 0) -> Iterator[list[str]]:
+def up(home: dict[str, str], *arguments: str, port: int = 0, umask: int = -1) -> Iterator[list[str]]:
     """Run it for the time of a ``with`` block. Gives the lines that it printed, errors first."""
     surroundings = {key: value for key, value in os.environ.items() if key != "PUMICE_TOKEN"}
     with started_process(
@@ -49,6 +52,7 @@ def up(home: dict[str, str], *arguments: str, port: int = 0) -> Iterator[list[st
         text=True,
         cwd=home["HOME"],
         env=surroundings | home | {"PYTHONPATH": str(SOURCES)},
+        umask=umask,
     ) as process:
         assert process.stdout and process.stderr
         export = process.stdout.readline()
@@ -157,6 +161,40 @@ def test_invalid_database_is_reported_by_up_and_fsck(home: dict[str, str], tmp_p
     )
     done = pumice_command("fsck", tmp_path)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, f"1 finding in {tmp_path}")
+
+
+def test_lost_commits_are_reported_until_they_are_given_up_by_repair(home: dict[str, str], tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    log = Log(data / "pumice.db")
+    log.append([line(1, "priorityclasses.scheduling.k8s.io/c")])
+    log.close()
+    newest_path(data / "pumice.db").write_bytes(encoded(9))
+    done = pumice_command("up", "--data", data, **home)
+    lost = "ends at revision 1, but revision 9 was committed: the writes after 1 are lost"
+    ways = "restore a backup, or go on without what is lost: `pumice up --repair`"
+    assert (done.returncode, done.stderr) == (1, f"error: {data}/pumice.db {lost}: {ways}\n")
+    done = pumice_command("fsck", data)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (1, f"WRONG the log {lost}")
+    with up(home, "--repair", "--data", str(data), "--no-scheduler", "--no-controllers", "--no-ui") as lines:
+        assert re.fullmatch(
+            rf"repaired {data}: 1 objects kept; the damaged database is pumice\.db\.damaged-\w+\n", lines[0]
+        )
+    done = pumice_command("fsck", data)
+    assert (done.returncode, done.stdout) == (0, f"CLEAN {data}\n")
+    (kept,) = data.glob("pumice.db.damaged-*")
+    assert kept.stat().st_size
+
+
+def test_others_may_write_nothing_whatever_the_umask(home: dict[str, str], tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o755)
+    with up(home, "--data", str(data), "--token", "secret", "--no-ui", "--no-controllers", umask=0):
+        found = {path.relative_to(data).as_posix(): path.stat().st_mode & 0o777 for path in data.rglob("*")}
+    assert not [name for name, mode in found.items() if mode & 0o022]
+    private = ("pumice.db", "pumice.db-newest", "tls", "tls/server.key", "kubeconfig", "lock")
+    assert {name: oct(found[name]) for name in private if found[name] & 0o077} == {}
+    assert "tls/server.crt" in found
 
 
 def test_up_node_defaults_match_node_template() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import json
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -64,6 +66,82 @@ def test_numbers_of_base_60_are_refused_even_with_a_tag(tag: str) -> None:
 )
 def test_other_numbers_are_numbers(text: str, value: float) -> None:
     assert decode_yaml(f"a: {text}".encode()) == {"a": value}
+
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def config_map(name: str, **parts: object) -> bytes:
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, **parts}).encode()
+
+
+def definition(patterns: int) -> bytes:
+    fields = {f"f{n}": {"type": "string", "pattern": f"^[a-z]{{1,{n % 100 + 1}}}{n}$"} for n in range(patterns)}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "costs", "singular": "cost", "kind": "Cost"}
+    spec = {"group": "x.io", "scope": "Namespaced", "names": names, "versions": [version]}
+    about = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    return json.dumps({**about, "metadata": {"name": "costs.x.io"}, "spec": spec}).encode()
+
+
+EXPENSIVE = {
+    "too many patterns": (DEFINITIONS, definition(20_000), 422),
+    "many patterns": (DEFINITIONS, definition(1000), 201),
+    "doubled keys": (
+        CONFIG_MAPS,
+        config_map("doubled", data={}).replace(b"{}", b"{" + b",".join([b'"a":"b"'] * 250_000) + b"}"),
+        201,
+    ),
+    "many keys": (CONFIG_MAPS, config_map("keys", data={f"k{n}": "" for n in range(180_000)}), 201),
+    "unknown fields": (CONFIG_MAPS, config_map("unknown", **{f"u{n}": 1 for n in range(150_000)}), 201),
+    "YAML": (CONFIG_MAPS, b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\ndata:\n" + b"  ? a\n" * 20_000, 201),
+    "long text": (CONFIG_MAPS, config_map("text", data={"a": "x" * 1_000_000}), 201),
+}
+
+
+@pytest.mark.parametrize("kind", EXPENSIVE)
+def test_expensive_request_does_not_keep_others_waiting(
+    loop: Loop, kind: str, record_property: Callable[[str, object], None]
+) -> None:
+    """The time of the processor that the event loop spends without a turn for others; waiting would measure others."""
+    path, body, code = EXPENSIVE[kind]
+    longest, ends = 0.0, False
+
+    async def beat() -> None:
+        nonlocal longest
+        last = time.thread_time()
+        while not ends:
+            await asyncio.sleep(0.001)
+            now = time.thread_time()
+            longest, last = max(longest, now - last), now
+
+    with raw_client.bare_server(loop) as server:
+        beating = asyncio.run_coroutine_threadsafe(beat(), loop.loop)
+        client = RawClient(server.port)
+        media = "application/yaml" if kind == "YAML" else "application/json"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {media}\r\n"
+        head += f"Content-Length: {len(body)}\r\n\r\n"
+        client.send(head.encode() + body)
+        said = client.read()
+        client.close()
+        ends = True
+        beating.result(20)
+    assert said is not None and said.code == code, said
+    record_property("longest pause in ms", round(longest * 1000))
+    assert longest < 0.6, "a request that is bounded by its size or decoded elsewhere takes a fraction of that"
+
+
+def test_options_of_a_deletion_are_small(loop: Loop) -> None:
+    body = b'{"kind":"DeleteOptions","apiVersion":"v1","orphan":"' + b"x" * 70_000 + b'"}'
+    with raw_client.bare_server(loop) as server:
+        client = RawClient(server.port)
+        head = f"DELETE {CONFIG_MAPS}/none HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+        client.send(head.encode() + body)
+        said = client.read()
+        client.close()
+    assert said is not None and said.code == 413
 
 
 def test_many_warnings_fit_into_the_headers_of_an_answer() -> None:

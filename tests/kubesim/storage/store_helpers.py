@@ -7,7 +7,8 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kubesim.storage.log import Log, LogEntry
+from kubesim.storage.log import Log
+from kubesim.storage.log_entries import LogEntry
 from kubesim.storage.store import Store
 
 

@@ -12,8 +12,10 @@ import pytest
 from kubesim.storage import DataDamaged, Store
 from kubesim.storage.fsck import check_directory
 from kubesim.storage.log import Log
+from kubesim.storage.log_entries import checksum_of
 from tests.kubesim.storage.store_helpers import line, put
 
+INSERT = "INSERT INTO log (revision, key, previous, deleted, value) VALUES"
 A_AT_1 = '{"metadata":{"name":"a","resourceVersion":"1"}}'
 
 
@@ -30,8 +32,14 @@ def data(tmp_path: Path) -> Path:
 
 
 def damage(data: Path, script: str) -> list[str]:
+    """What is found after a change by hand that also set the checksums right."""
     with closing(sqlite3.connect(data / "kubesim.db")) as connection:
         connection.executescript(script)
+        if "DROP TABLE" not in script:
+            connection.create_function("checksum_of", 5, lambda *line: checksum_of(*line[:4], line[4].encode()))
+            line = "revision, key, previous, deleted, CAST(value AS TEXT)"
+            connection.execute(f"UPDATE log SET checksum = checksum_of({line})")
+            connection.commit()
     return [str(finding) for finding in check_directory(data)]
 
 
@@ -70,18 +78,21 @@ def test_clean(data: Path) -> None:
             ],
         ),
         (
-            f"INSERT INTO log VALUES (1, 'nodes/a', 0, 0, '{A_AT_1}')",  # as text
-            ["revision 1 of nodes/a: its columns have values of wrong types"],
+            f"{INSERT} (1, 'nodes/a', 0, 0, '{A_AT_1}')",  # as text
+            [
+                "revision 1 of nodes/a: its columns have values of wrong types",
+                "revision 3 of nodes/a: revision 1 before it should have been removed: it is swept up to 4",
+            ],
         ),
         (
-            f"INSERT INTO log VALUES (1, 'nodes/a', 0, 0, CAST('{A_AT_1}' AS BLOB))",
+            f"{INSERT} (1, 'nodes/a', 0, 0, CAST('{A_AT_1}' AS BLOB))",
             ["revision 3 of nodes/a: revision 1 before it should have been removed: it is swept up to 4"],
         ),
         (
-            "INSERT INTO log SELECT 4, 'nodes/b', 2, 1, value FROM log WHERE revision = 6",
+            "INSERT INTO log SELECT 4, 'nodes/b', 2, 1, value, 0 FROM log WHERE revision = 6",
             [
-                "revision 4 of nodes/b: a deletion that should have been removed: it is swept up to 4",
                 "revision 4 of nodes/b: its value says resourceVersion '6'",
+                "revision 4 of nodes/b: a deletion that should have been removed: it is swept up to 4",
             ],
         ),
         (

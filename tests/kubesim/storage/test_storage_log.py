@@ -31,11 +31,11 @@ def test_commits_are_synced(tmp_path: Path) -> None:
         ("CREATE TABLE songs (name TEXT)", "is the database of something else"),
         ("CREATE TABLE log (x); CREATE TABLE meta (name, value)", "is the database of something else"),
         (
-            "CREATE TABLE log (x); CREATE TABLE meta (name, value); INSERT INTO meta VALUES ('format', 2)",
-            "was written by a newer kubesim: its format is 2, this one knows up to 1",
+            "CREATE TABLE log (x); CREATE TABLE meta (name, value); INSERT INTO meta VALUES ('format', 3)",
+            "was written by a newer kubesim: its format is 3, this one knows up to 2",
         ),
         (
-            "CREATE TABLE log (x); CREATE TABLE meta (name, value); INSERT INTO meta VALUES ('format', 1)",
+            "CREATE TABLE log (x); CREATE TABLE meta (name, value); INSERT INTO meta VALUES ('format', 2)",
             "cannot be read: 'compacted'",
         ),
     ],
@@ -54,10 +54,10 @@ def test_errors_name_the_product_and_its_command_that_checks_data(tmp_path: Path
     path = tmp_path / "kubesim.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript("CREATE TABLE log (x); CREATE TABLE meta (name, value)")
-        connection.executescript("INSERT INTO meta VALUES ('format', 1)")
+        connection.executescript("INSERT INTO meta VALUES ('format', 2)")
         with pytest.raises(DataDamaged, match=r"cannot be read: 'compacted'; `acme check` says more$"):
             Log(path, acme)
-        connection.executescript("UPDATE meta SET value = 2")
+        connection.executescript("UPDATE meta SET value = 3")
         with pytest.raises(DataDamaged, match="written by a newer Acme"):
             Log(path, acme)
 
@@ -98,7 +98,7 @@ def test_log_that_was_not_completed_is_made(tmp_path: Path) -> None:
     log = Log(tmp_path / "kubesim.db")
     assert (log.newest, log.compacted, log.current()) == (0, 0, {})
     log.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["kubesim.db"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kubesim.db", "kubesim.db-newest"]
 
 
 def test_sweep_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:

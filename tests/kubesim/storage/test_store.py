@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from kubesim.storage import Compacted, DataDamaged, DataInUse, RevisionConflict, StorageFailed, Store
-from kubesim.storage.log import Log, LogEntry
+from kubesim.storage.log import Log
+from kubesim.storage.log_entries import LogEntry
 from kubesim.storage.watch_cache import WARM
 from tests.kubesim.storage.store_helpers import delete, encoder, put
 
@@ -288,7 +289,7 @@ def test_closed_store_finishes_what_was_under_way(tmp_path: Path, on_disk: bool)
         if on_disk:
             async with opened(tmp_path) as again:
                 assert (again.count("nodes/"), again.revision) == (300, 300)
-            assert sorted(path.name for path in tmp_path.iterdir()) == ["kubesim.db", "lock"]
+            assert sorted(path.name for path in tmp_path.iterdir()) == ["kubesim.db", "kubesim.db-newest", "lock"]
 
     asyncio.run(story())
 

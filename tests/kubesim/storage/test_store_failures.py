@@ -13,7 +13,8 @@ import pytest
 
 from kubesim.storage import StorageFailed, Store
 from kubesim.storage.fsck import check_directory
-from kubesim.storage.log import Log, LogEntry
+from kubesim.storage.log import Log
+from kubesim.storage.log_entries import LogEntry
 from tests.kubesim.storage.store_helpers import Failing, delete, encoder, line, put
 
 

@@ -98,14 +98,14 @@ class NodeLifecycleController:
             else:
                 alive = change.old is None or _heartbeat(node) != _heartbeat(change.old)
             if alive or name not in self._last_heartbeat:
-                self._last_heartbeat[name] = self._clock.now()
+                self._last_heartbeat[name] = self._clock.steady()
         self.work_queue.add(name)
 
     def on_lease_change(self, lease: Object) -> None:
         """Handle a lease renewal."""
         name = lease["metadata"]["name"]
         if name in self._last_heartbeat:
-            self._last_heartbeat[name] = self._clock.now()
+            self._last_heartbeat[name] = self._clock.steady()
             if name in self._unhealthy:
                 self.work_queue.add(name)
 
@@ -141,9 +141,9 @@ class NodeLifecycleController:
         if is_simulated(node, self._api.identity) and not is_lost(node, self._api.identity):
             return None
         return (
-            self._last_heartbeat.setdefault(name, self._clock.now())
+            self._last_heartbeat.setdefault(name, self._clock.steady())
             + self._clock.real(NODE_MONITOR_GRACE_SECONDS)
-            - self._clock.now()
+            - self._clock.steady()
         )
 
     async def _mark_unknown(self, node: Object) -> None:
@@ -214,8 +214,8 @@ class NodeLifecycleController:
         if not self._pods_by_node.get(node):
             self._missing_since.pop(node, None)
             return None
-        start = self._missing_since.setdefault(node, self._clock.now())
-        left = start + self._clock.real(POD_GC_QUARANTINE_SECONDS) - self._clock.now()
+        start = self._missing_since.setdefault(node, self._clock.steady())
+        left = start + self._clock.real(POD_GC_QUARANTINE_SECONDS) - self._clock.steady()
         if left > 0:
             return left
         pods = [self._api.read(*split_key(key)) for key in sorted(self._pods_by_node.get(node, ()))]

@@ -53,6 +53,11 @@ DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
     type=click.Path(file_okay=False, path_type=Path),
     help="Data directory. [default: pumice in $XDG_DATA_HOME or ~/.local/share]",
 )
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Before the start, if the data are damaged, go on with what can be read of them; the damaged files are kept.",
+)
 @click.option("--memory", is_flag=True, help="Keep all data in memory; it is lost when the command stops.")
 @click.option(
     "--host",
@@ -137,6 +142,7 @@ def up(
     node_capacity: str | None,
     nodes_file: Path | None,
     data: Path | None,
+    repair: bool,
     memory: bool,
     host: str,
     port: int,
@@ -172,6 +178,8 @@ def up(
     \b
     pumice.dev/run-seconds: "30"
     """
+    if memory and repair:
+        raise click.UsageError("--memory and --repair are mutually exclusive")
     if memory and data:
         raise click.UsageError("--memory and --data are mutually exclusive")
     if nodes_file and (nodes is not None or node_capacity):
@@ -203,6 +211,7 @@ def up(
     from pumice.embedded.embedded_cluster import served_schedulers, with_pumice
     from pumice.embedded.identity import PUMICE
 
+    _forbid_writing_by_others()
     folder = None if memory else (data or default_data_folder()).absolute()
     try:
         capacity = parse_capacity(node_capacity) if node_capacity is not None else None
@@ -216,6 +225,8 @@ def up(
             wanted = make_nodes(DEFAULT_NODES if nodes is None else nodes, capacity)
     except FieldError as error:
         raise click.UsageError(str(error)) from None
+    if repair and folder:
+        _repair(folder)
     # The writer's thread wants the interpreter for moments only; by default it waits up to 5 ms for each of them.
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     with _kubeconfig_path(kubeconfig, folder) as place:
@@ -248,6 +259,37 @@ def up(
             cluster = _LocalCluster(served, nodes, beside, default_scheduler=default_scheduler, verbose=verbose)
             cluster.page = page_url(page) if page is not None else ""
             asyncio.run(cluster.run())
+
+
+def _repair(folder: Path) -> None:
+    """Repair a data directory, and print what was lost."""
+    from kubesim.storage import DataDamaged, DataInUse
+    from kubesim.storage.repair import repair_directory
+    from pumice.embedded.identity import PUMICE
+
+    try:
+        done = repair_directory(folder, PUMICE)
+    except (DataDamaged, DataInUse) as error:
+        raise click.ClickException(str(error)) from None
+    if done is None:
+        echo(f"{folder} needs no repair", err=True)
+        return
+    echo(f"repaired {folder}: {done.kept} objects kept; the damaged database is {done.damaged.name}", err=True)
+    for lost in done.dropped:
+        echo(f"dropped {lost}", err=True)
+    if done.unreadable:
+        echo(
+            f"{done.unreadable} revisions cannot be read: objects that they changed are as they were before, and"
+            " objects that they deleted are back",
+            err=True,
+        )
+
+
+def _forbid_writing_by_others() -> None:
+    """Whatever the umask was, nobody else may write to the files of this process and of those that it starts."""
+    import os
+
+    os.umask(os.umask(0o077) | 0o022)
 
 
 def _check_token(token: str | None) -> None:
