@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from benchmarks import apiserver, binds, kubernetes, live, measures
+from benchmarks import apiserver, binds, kubernetes, live, measures, simulated_workload
 from benchmarks.workload import Workload
 from benchmarks.workload_e import WorkloadE
 from benchmarks.workload_n import WorkloadN
@@ -51,6 +51,10 @@ MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
     "R": (
         "a full cluster: a queue takes its part back",
         ("evictions", "decisions_per_second", "percent_of_allocation", "cycle_seconds"),
+    ),
+    "simulate": (
+        "pumice simulate: a mix of GPU jobs on 500 nodes",
+        ("tasks_per_second", "engine_percent", "peak_rss_mib"),
     ),
     "rounding-C": ("whole targets at C: all, a task less, a job more", ROUNDING),
     "rounding-E": ("the same at E", ROUNDING),
@@ -112,6 +116,8 @@ def measure(name: str) -> dict[str, float]:
         return measures.small_changes(Workload.load("F"))
     if name == "F-default":
         return measures.small_changes(Workload.load("F"), DEFAULT_CONFIG)
+    if name == "simulate":
+        return simulated_workload.simulation()
     if name == "R":
         return measures.reclaim(Workload.load("R"))
     if name == "C-double":

@@ -28,6 +28,7 @@ COMMAND_SECTIONS = {
         "run": "scenario.run_command",
         "check": "scenario.check_command",
         "entitle": "scenario.entitle_command",
+        "simulate": "simulate.simulate_command",
     },
     "Install into a cluster": {
         "install": "install_command",

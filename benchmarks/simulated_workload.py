@@ -1,0 +1,94 @@
+"""``pumice simulate``: simulated tasks a second, and the part of the time that is spent in the engine.
+
+The workload has the mix of a GPU cluster trace: most jobs ask for one GPU, a few for a whole node or several, and run
+times spread over four orders of magnitude. It is drawn with a fixed seed, so every run simulates the same jobs. The
+cluster has 500 nodes with 8 GPUs, and work arrives at 95 % of what they can do.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+from benchmarks.measures import peak_mib
+from pumice.engine.decisions import Decision
+from pumice.engine.engine import Engine, ignore_step
+from pumice.engine.events import Event
+from pumice.simulate.node_groups import read_node_groups
+from pumice.simulate.policies import read_policy
+from pumice.simulate.simulation_run import RunPlan, simulate
+from pumice.simulate.workload_file import scan
+
+TASKS = int(os.environ.get("SIMULATED_TASKS", "10000"))
+NODES, GPUS = 500, 8
+LOAD = 0.95
+# GPUs of a task, tasks of a job, and how many of a thousand jobs are such.
+MIX = ((1, 1, 935), (2, 1, 23), (4, 1, 16), (8, 1, 22), (8, 2, 2), (8, 4, 2))
+QUEUES = (("a/x", 40), ("a/y", 25), ("b/x", 15), ("b/y", 10), ("c", 6), ("d", 4))
+MEDIAN_SECONDS, SPREAD = 900.0, 1.8  # of run times: log-normal
+LONGEST_SECONDS = 5 * 86400.0
+
+
+def simulation() -> dict[str, float]:
+    """One run under the default policy."""
+    spent = 0.0
+
+    class TimedEngine(Engine):
+        """An engine that adds up the time inside it."""
+
+        def apply(self, event: Event) -> None:
+            nonlocal spent
+            start = perf_counter()
+            super().apply(event)
+            spent += perf_counter() - start
+
+        def cycle(self, now: int, on_step: Callable[[str], None] = ignore_step) -> list[Decision]:
+            nonlocal spent
+            start = perf_counter()
+            decisions = super().cycle(now, on_step)
+            spent += perf_counter() - start
+            return decisions
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "workload.csv"
+        tasks = _write(path, TASKS)
+        start = perf_counter()
+        groups = tuple(read_node_groups(f"{NODES}:cpu=64,nvidia.com/gpu={GPUS}", 0))
+        figures = simulate(RunPlan(scan(str(path)), read_policy("steer"), (), groups), None, TimedEngine)
+        seconds = perf_counter() - start
+    return {
+        "tasks": tasks,
+        "tasks_per_second": tasks / seconds,
+        "engine_percent": 100 * spent / seconds,
+        "cycles": figures.cycles,
+        "peak_rss_mib": peak_mib(),
+    }
+
+
+def _write(path: Path, tasks: int) -> int:
+    """Draw jobs with at least so many tasks; returns how many there are."""
+    draw = random.Random(1)
+    weights = [weight for _, _, weight in MIX]
+    jobs: list[tuple[int, int, float]] = []
+    total, work = 0, 0.0
+    while total < tasks:
+        gpus, replicas, _ = draw.choices(MIX, weights)[0]
+        run_time = min(LONGEST_SECONDS, draw.lognormvariate(0.0, SPREAD) * MEDIAN_SECONDS)
+        jobs.append((gpus, replicas, run_time))
+        total += replicas
+        work += gpus * replicas * run_time
+    gap = work / (NODES * GPUS * LOAD) / len(jobs)
+    names, shares = [name for name, _ in QUEUES], [share for _, share in QUEUES]
+    now = 0.0
+    with path.open("w", encoding="utf-8") as file:
+        file.write("id,submit,queue,tasks,request,run_time\n")
+        for number, (gpus, replicas, run_time) in enumerate(jobs):
+            now += draw.expovariate(1 / gap)
+            queue = draw.choices(names, shares)[0]
+            asked = f"cpu={4 * gpus} nvidia.com/gpu={gpus}"
+            file.write(f"{number},{now:.3f},{queue},{replicas},{asked},{run_time:.3f}\n")
+    return total

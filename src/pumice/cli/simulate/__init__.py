@@ -1,0 +1,1 @@
+"""``pumice simulate``: workloads over virtual time, policies side by side."""

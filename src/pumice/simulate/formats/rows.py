@@ -1,0 +1,73 @@
+"""What all formats share: the values of a row, checked, with the name of the field in each error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from kubebase.field_error import FieldError
+from kubebase.resource_vector import ResourceError, milli_amounts
+from pumice.simulate.workload import SECOND, Request, WorkloadJob
+
+LONGEST = 10**10
+"""Seconds: times of a workload are below this, so that sums of them stay exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowError:
+    """A line that cannot be used: its field, and what is wrong with it."""
+
+    line: int
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedRow:
+    """A line that describes no run: for example a job that was cancelled before it started."""
+
+    line: int
+    reason: str
+
+
+Row = WorkloadJob | RowError | SkippedRow
+RowReader = Callable[[Iterable[str]], Iterator[Row]]
+"""Reads the lines of a file. It yields something for every line but headings and comments."""
+
+
+def seconds(text: str, field: str) -> int:
+    """A time in microseconds, given in seconds."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise FieldError(field, f"{text!r} is not a number of seconds") from None
+    if not 0 <= number <= LONGEST:  # also false for NaN
+        raise FieldError(field, f"{text} is out of range; must be a number of seconds from 0 to {LONGEST}")
+    return round(number * SECOND)
+
+
+def whole(text: str, field: str, *, least: int = 0) -> int:
+    """A whole number that is not too small."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise FieldError(field, f"{text!r} is not a whole number") from None
+    if number < least:
+        raise FieldError(field, f"{number} is too small; must be at least {least}")
+    return number
+
+
+def request(amounts: dict[str, str], field: str) -> Request:
+    """A request of quantities by resource name."""
+    try:
+        milli = milli_amounts(amounts, where="")
+    except ResourceError as error:
+        raise FieldError(field, str(error)) from None
+    return tuple(sorted((name, amount) for name, amount in milli.items() if amount))
+
+
+def gang_within(gang: int, tasks: int, field: str) -> int:
+    """The size of a gang, which must not exceed the number of tasks."""
+    if gang > tasks:
+        raise FieldError(field, f"{gang} is more than the {tasks} tasks of the job")
+    return gang

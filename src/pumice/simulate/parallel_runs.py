@@ -1,0 +1,112 @@
+"""Several runs at once, each in a process of its own, with their progress reported to one place."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from time import monotonic
+
+from pumice.input_errors import BadInput
+from pumice.simulate.figures import RunFigures
+from pumice.simulate.simulation_run import RunPlan, simulate
+
+REPORT_SECONDS = 0.25
+
+Watch = Callable[[int], None]
+"""Gets the number of jobs that have ended in all runs so far."""
+
+
+class FailedRunError(RuntimeError):
+    """A process ended without a result."""
+
+
+def run_all(plans: Sequence[RunPlan], watch: Watch, workers: int | None = None) -> list[RunFigures]:
+    """The figures of all plans, in their order. One plan runs in this process."""
+    if len(plans) == 1:
+        return [simulate(plans[0], _throttled(watch))]
+    return _Pool(plans, watch, workers or os.cpu_count() or 1).run()
+
+
+class _Pool:
+    def __init__(self, plans: Sequence[RunPlan], watch: Watch, workers: int) -> None:
+        self._plans = plans
+        self._watch = watch
+        self._workers = workers
+        self._ended = [0] * len(plans)
+        self._figures: list[RunFigures | None] = [None] * len(plans)
+        self._running: dict[Connection, tuple[int, SpawnProcess]] = {}
+
+    def run(self) -> list[RunFigures]:
+        waiting = list(range(len(self._plans)))
+        try:
+            while waiting or self._running:
+                while waiting and len(self._running) < self._workers:
+                    self._start(waiting.pop(0))
+                for ready in wait(list(self._running)):
+                    assert isinstance(ready, Connection)
+                    self._receive(ready)
+        finally:
+            for _, process in self._running.values():
+                process.terminate()
+                process.join()
+        return [figures for figures in self._figures if figures is not None]
+
+    def _start(self, number: int) -> None:
+        context = get_context("spawn")
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_child, args=(self._plans[number], theirs), daemon=True)
+        process.start()
+        theirs.close()
+        self._running[ours] = number, process
+
+    def _receive(self, connection: Connection) -> None:
+        number, process = self._running[connection]
+        try:
+            message = connection.recv()
+        except EOFError:
+            process.join()
+            plan = self._plans[number]
+            raise FailedRunError(
+                f"the process of policy {plan.policy.name} ended without a result (exit status {process.exitcode})"
+            ) from None
+        if isinstance(message, int):
+            self._ended[number] = message
+            self._watch(sum(self._ended))
+            return
+        if isinstance(message, list):
+            raise BadInput(message)
+        if isinstance(message, str):
+            raise FailedRunError(message)
+        self._figures[number] = message
+        connection.close()
+        process.join()
+        del self._running[connection]
+
+
+def _child(plan: RunPlan, parent: Connection) -> None:
+    """A process: run a plan, and send numbers of ended jobs, then the figures or an error."""
+    try:
+        parent.send(simulate(plan, _throttled(parent.send)))
+    except BadInput as error:
+        parent.send(list(error.problems))
+    except KeyboardInterrupt:
+        return
+    except Exception:
+        parent.send(f"policy {plan.policy.name}: {traceback.format_exc(limit=-1).strip().splitlines()[-1]}")
+
+
+def _throttled(report: Callable[[int], None]) -> Callable[[int, int], None]:
+    """Report at most a few times a second."""
+    last = monotonic()
+
+    def progress(ended: int, now: int) -> None:
+        nonlocal last
+        if monotonic() - last >= REPORT_SECONDS:
+            last = monotonic()
+            report(ended)
+
+    return progress

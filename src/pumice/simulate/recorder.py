@@ -1,0 +1,243 @@
+"""Measures a run: waiting times, usage against entitlement, evictions; per queue at every level.
+
+Usage and entitlement are step functions. A queue is integrated when one of them changes, not at every event. The
+entitlement is the H-DRF target (docs/fairness.md, section 3) of the jobs that are live at that moment, under every
+policy: policies without targets are measured by the same scale. So it depends on demand, and a queue is entitled to no
+more than it asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kubebase.resource_vector import PODS
+from pumice.engine.fairness.fluid_target.targets import set_targets
+from pumice.engine.fairness.share_tree.tree import ShareNode
+from pumice.simulate.figures import HOUR, SLOWDOWN_UNIT, QueueFigures, RunFigures, unit_of
+from pumice.simulate.step_series import StepSeries
+from pumice.simulate.workload import SECOND
+
+if TYPE_CHECKING:
+    from pumice.engine.engine import Engine
+    from pumice.simulate.live_job import LiveJob
+
+SHORTEST_RUN = 10 * SECOND
+"""A shorter run time counts as this in bounded slowdowns, as usual for this measure."""
+
+
+class _QueueRecord:
+    """One queue, and the part of its integrals up to ``since``."""
+
+    __slots__ = (
+        "entitled",
+        "entitled_series",
+        "entitled_sums",
+        "figures",
+        "held",
+        "lost_sums",
+        "node",
+        "short_sums",
+        "since",
+        "used_series",
+        "used_sums",
+    )
+
+    def __init__(self, node: ShareNode, depth: int, resources: int, width: int) -> None:
+        self.node = node
+        self.figures = QueueFigures(node.path, depth, not node.children)
+        self.since = 0
+        self.held: list[int] = [0]  # as seen last; any change of the node's list counts
+        self.entitled: list[int] = [0]
+        self.used_sums = [0] * resources
+        self.entitled_sums = [0] * resources
+        self.short_sums = [0] * resources
+        self.lost_sums = [0] * resources
+        self.used_series = [StepSeries(width) for _ in range(resources)]
+        self.entitled_series = [StepSeries(width) for _ in range(resources)]
+
+    def integrate(self, now: int, places: list[int]) -> None:
+        """Add the time since the last change."""
+        since, length = self.since, now - self.since
+        self.since = now
+        if length <= 0:
+            return
+        for i, place in enumerate(places):
+            held = self.held[place] if place < len(self.held) else 0
+            entitled = self.entitled[place] if place < len(self.entitled) else 0
+            if held:
+                self.used_sums[i] += held * length
+                self.used_series[i].add(since, now, held)
+            if entitled:
+                self.entitled_sums[i] += entitled * length
+                self.entitled_series[i].add(since, now, entitled)
+                if entitled > held:
+                    self.short_sums[i] += (entitled - held) * length
+
+
+class Recorder:
+    """The measurements of one run. ``on_job`` gets each job when it ends, or at the end of the run."""
+
+    def __init__(self, expected_length: int, on_job: Callable[[LiveJob], None] | None = None) -> None:
+        self._width = max(SECOND, expected_length // 400)
+        self._on_job = on_job
+        self._records: list[_QueueRecord] = []
+        self._path_of: dict[str, list[_QueueRecord]] = {}  # of a leaf queue: its record and those above it
+        self._places: list[int] = []
+        self._demand_changed = True
+        self._waiting = 0  # tasks
+        self._idle_sums: list[int] = []
+        self._idle_since = 0
+        self._now = 0
+        self._evictions = StepSeries(self._width)
+        self.ended_jobs = 0
+        self.started_tasks = 0
+
+    def begin(self, engine: Engine) -> None:
+        """The queues and nodes are there."""
+        engine.prepare()
+        self._engine = engine
+        capacity = engine.state.capacity
+        self._places = [place for place, amount in enumerate(capacity) if amount and place != PODS]
+        self._idle_sums = [0] * len(self._places)
+        by_node: dict[ShareNode, list[_QueueRecord]] = {}
+        for node in _in_tree_order(engine.tree.queues()):
+            above = by_node[node.parent] if node.parent is not None else []
+            record = _QueueRecord(node, len(above), len(self._places), self._width)
+            self._records.append(record)
+            by_node[node] = [record, *above]
+            if node.queue_name is not None:
+                self._path_of[node.queue_name] = by_node[node]
+
+    # --- what happens ---------------------------------------------------------------------------------------------
+
+    def job_arrived(self, job: LiveJob) -> None:
+        """A job is there; all its tasks wait."""
+        self._demand_changed = True
+        self._change_waiting(job.job.tasks)
+        for record in self._path_of[job.queue]:
+            record.figures.arrived += 1
+
+    def tasks_started(self, job: LiveJob, tasks: int, now: int) -> None:
+        """Tasks of a job were bound."""
+        self.started_tasks += tasks
+        self._change_waiting(-tasks)
+        if job.first_start is None:
+            job.first_start = now
+            for record in self._path_of[job.queue]:
+                record.figures.waits.add(now - job.job.submit)
+
+    def tasks_ended(self, job: LiveJob, tasks: int) -> None:
+        """Tasks of a job ended well, and ask for nothing more."""
+        self._demand_changed = True
+
+    def task_evicted(self, job: LiveJob) -> None:
+        """A task was evicted."""
+        self._evictions.extend_to(self._now + 1)
+        self._evictions.sums[self._now // self._evictions.width] += 1
+        for record in self._path_of[job.queue]:
+            record.figures.evictions += 1
+
+    def task_lost(self, job: LiveJob, ran: int) -> None:
+        """An evicted task is gone, with the work of so much time, and waits again."""
+        self._change_waiting(1)
+        job.lost += ran
+        for record in self._path_of[job.queue]:
+            for i, place in enumerate(self._places):
+                if place < len(job.request):
+                    record.lost_sums[i] += job.request[place] * ran
+
+    def job_left(self, job: LiveJob) -> None:
+        """A job has ended, or the run ends before it."""
+        slowdown = None
+        if job.end is not None:
+            self.ended_jobs += 1
+            shortest = max(job.job.run_time, SHORTEST_RUN)
+            slowdown = max(SLOWDOWN_UNIT, (job.end - job.job.submit) * SLOWDOWN_UNIT // shortest)
+        for record in self._path_of[job.queue]:
+            figures = record.figures
+            if slowdown is not None:
+                figures.finished += 1
+                figures.slowdowns.add(slowdown)
+            else:
+                figures.unfinished += 1
+                figures.never_started += job.first_start is None
+        if self._on_job is not None:
+            self._on_job(job)
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    def advance(self, now: int) -> None:
+        """Time passes; nothing changes until ``now``."""
+        self._now = now
+
+    def observe(self, now: int) -> None:
+        """A cycle has decided: integrate the queues whose usage or entitlement it changed."""
+        engine = self._engine
+        if self._demand_changed and not engine.order.has_targets:
+            set_targets(engine.tree, engine.state.capacity)
+        self._demand_changed = False
+        if self._records[0].node.held != self._records[0].held:
+            self._integrate_idle(now)
+        for record in self._records:
+            node = record.node
+            if node.held != record.held or node.entitled != record.entitled:
+                record.integrate(now, self._places)
+                record.held = list(node.held)
+                record.entitled = list(node.entitled)
+
+    def _change_waiting(self, tasks: int) -> None:
+        if not self._waiting or not self._waiting + tasks:
+            self._integrate_idle(self._now)
+        self._waiting += tasks
+
+    def _integrate_idle(self, now: int) -> None:
+        """Add the idle capacity since the last change, if tasks waited in that time."""
+        if self._waiting and now > self._idle_since:
+            held, capacity = self._records[0].held, self._engine.state.capacity
+            for i, place in enumerate(self._places):
+                idle = capacity[place] - (held[place] if place < len(held) else 0)
+                self._idle_sums[i] += max(0, idle) * (now - self._idle_since)
+        self._idle_since = now
+
+    # --- results ----------------------------------------------------------------------------------------------------
+
+    def finish(self, now: int) -> None:
+        """The run is over."""
+        self._now = now
+        self._integrate_idle(now)
+        for record in self._records:
+            record.integrate(now, self._places)
+            for series in (*record.used_series, *record.entitled_series):
+                series.extend_to(now)
+        self._evictions.extend_to(now)
+
+    def figures(self, policy: str, repeat: int, cycles: int) -> RunFigures:
+        """Everything that was measured."""
+        names, engine = self._engine.state.registry.names, self._engine
+        units = [(i, names[place], unit_of(place)) for i, place in enumerate(self._places)]
+        for record in self._records:
+            figures = record.figures
+            for i, name, unit in units:
+                figures.used[name] = record.used_sums[i] / unit / HOUR
+                figures.entitled[name] = record.entitled_sums[i] / unit / HOUR
+                figures.shortfall[name] = record.short_sums[i] / unit / HOUR
+                figures.lost[name] = record.lost_sums[i] / unit / HOUR
+                figures.used_series[name] = [level / unit for level in record.used_series[i].means(self._now)]
+                figures.entitled_series[name] = [level / unit for level in record.entitled_series[i].means(self._now)]
+        return RunFigures(
+            policy,
+            repeat,
+            self._now,
+            cycles,
+            {name: engine.state.capacity[self._places[i]] / unit for i, name, unit in units},
+            {name: self._idle_sums[i] / unit / HOUR for i, name, unit in units},
+            self._evictions.width,
+            [float(count) for count in self._evictions.sums],
+            [record.figures for record in self._records],
+        )
+
+
+def _in_tree_order(queues: list[ShareNode]) -> list[ShareNode]:
+    """Queues by path: children after their parent, and beside each other."""
+    return sorted(queues, key=lambda node: node.path.split("/"))

@@ -1,0 +1,67 @@
+"""The folder of a report: everything is written elsewhere first and moved there at the end, all or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pumice.input_errors import BadInput, Problem
+from pumice.simulate.figures import RunFigures
+from pumice.simulate.report.html_page import html_page
+from pumice.simulate.simulation_run import JOB_COLUMNS, RunPlan
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFolder:
+    """Where runs write their jobs, and where the report goes; both None without ``--out``."""
+
+    target: Path | None = None
+    staging: Path | None = None
+
+    @property
+    def jobs_folder(self) -> Path | None:
+        """Where each run writes the file of its jobs."""
+        return None if self.staging is None else self.staging / "jobs"
+
+    def write(self, values: dict[str, Any], runs: Sequence[RunFigures], plans: Sequence[RunPlan]) -> None:
+        """Write the report and move it to its place."""
+        if self.staging is None or self.target is None:
+            return
+        text = json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False)
+        (self.staging / "report.json").write_text(text + "\n", encoding="utf-8")
+        (self.staging / "report.html").write_text(html_page(values, runs), encoding="utf-8")
+        with (self.staging / "jobs.csv").open("w", encoding="utf-8") as together:
+            together.write(",".join(JOB_COLUMNS) + "\n")
+            for plan in plans:
+                assert plan.jobs_file is not None
+                with Path(plan.jobs_file).open(encoding="utf-8") as one:
+                    shutil.copyfileobj(one, together)
+        self.target.mkdir(exist_ok=True)
+        for name in ("report.json", "report.html", "jobs.csv"):
+            os.replace(self.staging / name, self.target / name)
+
+
+@contextmanager
+def report_folder(target: Path | None) -> Iterator[ReportFolder]:
+    """A folder to write to until the report is complete; nothing of it is left behind."""
+    if target is None:
+        yield ReportFolder()
+        return
+    if target.exists() and not target.is_dir():
+        raise BadInput([Problem("--out", "", "", f"{target} is a file; name a folder")])
+    try:
+        staging = Path(tempfile.mkdtemp(prefix=".pumice-simulate-", dir=target.absolute().parent))
+        (staging / "jobs").mkdir()
+    except OSError as error:
+        raise BadInput([Problem("--out", "", "", f"{target.absolute().parent}: {error.strerror}")]) from None
+    try:
+        yield ReportFolder(target, staging)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)

@@ -1,0 +1,29 @@
+"""Paired differences over repeats."""
+
+from __future__ import annotations
+
+import pytest
+
+from pumice.simulate.figures import QueueFigures, RunFigures
+from pumice.simulate.report.differences import paired_differences
+
+
+def run(policy: str, repeat: int, evictions: int) -> RunFigures:
+    root = QueueFigures("root", 0, False, evictions=evictions)
+    return RunFigures(policy, repeat, 0, 0, {}, {}, 1, [], [root])
+
+
+def test_interval_is_that_of_the_pairs() -> None:
+    # Differences 1, 2, 3: mean 2, deviation 1, three pairs: t = 4.303, so 2 ± 4.303 / sqrt(3).
+    runs = {"a": [run("a", i, 10 * i) for i in range(3)], "b": [run("b", i, 10 * i + i + 1) for i in range(3)]}
+    (found,) = paired_differences(runs)
+    assert (found["policy"], found["against"]) == ("b", "a")
+    evictions = found["measures"]["evictions"]
+    assert evictions["mean"] == 2
+    assert evictions["low"] == pytest.approx(2 - 4.303 / 3**0.5, abs=1e-6)
+    assert evictions["high"] == pytest.approx(2 + 4.303 / 3**0.5, abs=1e-6)
+
+
+def test_one_run_has_no_interval() -> None:
+    (found,) = paired_differences({"a": [run("a", 0, 1)], "b": [run("b", 0, 4)]})
+    assert found["measures"]["evictions"] == {"mean": 3, "low": None, "high": None}

@@ -1,0 +1,138 @@
+"""Workload files: what is read, and what is said about files that cannot be used."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from pumice.input_errors import BadInput
+from pumice.simulate.workload import SECOND, WorkloadJob
+from pumice.simulate.workload_file import scan
+from tests.simulate.samples import HEADING, workload_file
+
+GOOD = "a,0,q,ann,2,cpu=1 memory=1Gi,1,60,5\nb,2.5,q/r,,3,nvidia.com/gpu=500m,,0.5,\n"
+TRACE = "job_id,submit_s,duration_s,tenant_path,replicas,cpu_milli,mem_mib,gpu_milli,priority,qos,pool,ext\n"
+SWF = """\
+; Version: 2.2
+; Computer: made up
+  1 0 10 100 4 -1 -1 4 200 -1 1 7 2 -1 3 -1 -1 -1
+  2 5 -1 -1 2 -1 -1 2 200 -1 5 7 2 -1 3 -1 -1 -1
+
+  3 6 1 50 -1 -1 -1 8 200 -1 1 8 2 -1 -1 -1 -1 -1
+  4 7 1 50 0 -1 -1 -1 200 -1 0 8 2 -1 -1 -1 -1 -1 ; cancelled
+"""
+
+
+def problems(path: str, format_name: str = "auto") -> list[str]:
+    with pytest.raises(BadInput) as raised:
+        scan(path, format_name)
+    return [str(problem).replace(path, "FILE") for problem in raised.value.problems]
+
+
+def test_csv_jobs_have_what_their_columns_say(tmp_path: Path) -> None:
+    found = scan(workload_file(tmp_path, GOOD))
+    first, second = found.stream()
+    gib = 2**30 * 1000
+    assert first == WorkloadJob("a", 0, "q", "ann", 2, (("cpu", 1000), ("memory", gib)), 1, 60 * SECOND, 5, 2)
+    # Without a gang all tasks are one; without a user the job is the default user's.
+    assert second == WorkloadJob("b", 2_500_000, "q/r", "default", 3, (("nvidia.com/gpu", 500),), 3, 500_000, 0, 3)
+    assert (found.jobs, found.tasks, found.last_submit) == (2, 5, 2_500_000)
+    assert found.queues == {"q": 2, "q/r": 3}
+
+
+def test_packed_files_are_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "workload.csv.gz"
+    path.write_bytes(gzip.compress((HEADING + GOOD).encode()))
+    assert scan(str(path)).jobs == 2
+
+
+def test_traces_are_known_by_their_columns(tmp_path: Path) -> None:
+    path = workload_file(tmp_path, "7,3,60,vc/u1,2,0,1024,8000,0,,,state=FAILED\n", TRACE)
+    (job,) = scan(path).stream()
+    request = (("memory", 2**30 * 1000), ("nvidia.com/gpu", 8000))
+    assert job == WorkloadJob("7", 3 * SECOND, "vc/u1", "u1", 2, request, 2, 60 * SECOND, 0, 2)
+
+
+def test_swf_jobs_are_gangs_of_processors(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text(SWF)
+    found = scan(str(path))
+    first, third = found.stream()
+    assert (first.tasks, first.gang, first.queue, first.user) == (4, 4, "queue-3", "user-7")
+    assert (first.submit, first.run_time, first.request) == (0, 100 * SECOND, (("cpu", 1000),))
+    assert (third.tasks, third.queue) == (8, "group-2")  # requested processors, and the group where no queue is known
+    assert found.skipped == {"without run time": 1, "without processors": 1}
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("a,-1,q,,1,cpu=1,1,60,0\n", "FILE:2: submit: -1 is out of range; must be a number of seconds from 0 to"),
+        ("a,0,q,,1,cpu=1,1,-60,0\n", "FILE:2: run_time: -60 is out of range"),
+        ("a,nan,q,,1,cpu=1,1,60,0\n", "FILE:2: submit: nan is out of range"),
+        ("a,0,q,,1,cpu=x,1,60,0\n", "FILE:2: request: cpu: "),
+        ("a,0,q,,1,cpu,1,60,0\n", "FILE:2: request: 'cpu' is not RESOURCE=QUANTITY"),
+        ("a,0,q,,0,cpu=1,1,60,0\n", "FILE:2: tasks: 0 is too small; must be at least 1"),
+        ("a,0,q,,1,cpu=1,2,60,0\n", "FILE:2: gang: 2 is more than the 1 tasks of the job"),
+        ("a,0,,,1,cpu=1,1,60,0\n", "FILE:2: queue: must not be empty"),
+        ("a,0,q,,1,cpu=1\n", "FILE:2: 6 fields; the heading has 9"),
+        ('a,0,"q,,1,cpu=1,1,60,0\n', "FILE:2: is not CSV: unexpected end of data"),
+        (GOOD + "c,1,q,,1,cpu=1,1,60,0\n", "FILE:4: submit: 1 s is earlier than 2.5 s of the job before; sort"),
+    ],
+)
+def test_problem_names_file_line_and_field(tmp_path: Path, lines: str, said: str) -> None:
+    first, *_ = problems(workload_file(tmp_path, lines))
+    assert first.startswith(said)
+
+
+def test_jobs_that_could_be_read_are_counted(tmp_path: Path) -> None:
+    half = GOOD + "c,3,q,,1,cp"
+    assert problems(workload_file(tmp_path, half)) == [
+        "FILE:4: 6 fields; the heading has 9",
+        "FILE: 2 jobs could be read; nothing was run",
+    ]
+
+
+def test_only_the_first_of_many_problems_are_listed(tmp_path: Path) -> None:
+    said = problems(workload_file(tmp_path, "a,x,q,,1,cpu=1,1,60,0\n" * 50))
+    assert len(said) == 21
+    assert said[-1] == "FILE: 50 problems, the first 20 are above; 0 jobs could be read; nothing was run"
+
+
+def test_missing_and_unknown_columns_are_named(tmp_path: Path) -> None:
+    said = problems(workload_file(tmp_path, "a,0\n", "id,submit,queue,tasks,request,runtime\n"))
+    assert said[0].startswith("FILE:1: run_time: column is missing; the columns are id, submit,")
+    assert said[1].startswith("FILE:1: runtime: column is not known")
+
+
+def test_file_without_a_job_is_refused(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.write_text("")
+    assert problems(str(empty)) == ["FILE: contains no job"]
+    assert problems(workload_file(tmp_path, "")) == ["FILE: contains no job"]
+
+
+def test_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    assert problems(str(tmp_path / "none")) == ["FILE: No such file or directory"]
+    broken = tmp_path / "broken.gz"
+    broken.write_bytes(gzip.compress((HEADING + GOOD).encode())[:30])
+    assert problems(str(broken)) == ["FILE: Compressed file ended before the end-of-stream marker was reached"]
+    latin = tmp_path / "latin.csv"
+    latin.write_bytes(HEADING.encode() + b"\xe9,0,q,,1,cpu=1,1,60,0\n")
+    assert problems(str(latin))[0].startswith("FILE: is not UTF-8 text")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("1 0 1 100 4", "FILE:1: 5 fields; the format has 18"),
+        ("1 -3 1 100 4 -1 -1 4 200 -1 1 7 2 -1 3 -1 -1 -1", "FILE:1: submit time: -3 is out of range"),
+        ("1 0 1 100 x -1 -1 4 200 -1 1 7 2 -1 3 -1 -1 -1", "FILE:1: allocated processors: 'x' is not a whole number"),
+    ],
+)
+def test_swf_problem_names_line_and_field(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text(line + "\n")
+    assert problems(str(path))[0].startswith(said)
