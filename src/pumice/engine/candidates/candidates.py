@@ -61,6 +61,8 @@ class Candidates:
         demand, gang = demand_of(leaf, self.nodes, self.state.capacity, open_queue=open_queue, start=start)
         moved = (demand, gang, keys.rank_class) != (leaf.demand, leaf.gang, leaf.rank_class)
         leaf.demand, leaf.gang, leaf.rank_class = demand, gang, keys.rank_class
+        if moved:
+            self.order.tree.regroup[leaf] = None
         if moved or len(demand.parts) > 1:
             self.order.tree.moved[leaf], leaf.integer_line = None, None
         self._set_keys(leaf, keys)

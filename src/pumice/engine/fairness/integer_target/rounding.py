@@ -38,7 +38,8 @@ from pumice.engine.fairness.integer_target.headroom import Headroom
 from pumice.engine.fairness.integer_target.task_line import Line, line_of
 from pumice.engine.fairness.integer_target.unit_walk import UnitWalk
 from pumice.engine.fairness.preemption_rules.task_rights import count_integer_tasks
-from pumice.engine.fairness.share_tree.tree import EXACT, JobNode, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.equal_jobs import EXACT
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
 from pumice.model.specs import Items
 
 TOLERANCE = 10**6
@@ -167,8 +168,9 @@ class IntegerTargets:
         if (
             tolerance > 0
             and leaf.demand.alike
-            and leaf.entitled_by is leaf.demand
-            and leaf.targets == leaf.demand.satisfied
+            and leaf.equals is not None
+            and leaf.equals.demand is leaf.demand
+            and leaf.equals.targets == leaf.demand.satisfied
         ):
             self._unlike.pop(leaf, None)
             self._set_base_to_all(leaf)
