@@ -10,7 +10,7 @@ flat DRF below.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
@@ -78,6 +78,10 @@ class ServingOrder:
     def is_owed(self, leaf: JobNode, ask: Items) -> bool:
         """Whether a unit with this request is within the job's entitlement; without targets every unit is."""
         return True
+
+    def may_be_owed(self) -> Container[JobNode] | None:
+        """The jobs to which ``is_owed`` may apply; None: all. A backlog has many more jobs than these."""
+        return None
 
     def key_of(self, node: ShareNode, asked: Items = ()) -> float:
         """The key of a node among its siblings by its current holdings: smaller comes first; 0 without a key.

@@ -9,7 +9,7 @@ per criterion; the second is updated only where a walk needs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
 
@@ -52,6 +52,10 @@ class TargetOrder(HeapOrder):
     def is_owed(self, leaf: JobNode, ask: Items) -> bool:
         """Whether one more unit stays within the integer target."""
         return is_owed(leaf, ask)
+
+    def may_be_owed(self) -> Container[JobNode] | None:
+        """The jobs that held less than their integer target when it was rounded, and those that changed since."""
+        return self.rounding.may_be_owed | self.tree.moved
 
     def entitlement_of(self, queue: ShareNode) -> list[int]:
         """The entitlement that the solver set."""
