@@ -67,6 +67,11 @@ class ServingOrder:
     def set_candidate(self, leaf: JobNode, ask: Items | None, able: bool) -> None:
         """Set the request of a job's next unit (None: it has none); able: the unit can be placed now."""
 
+    def set_candidates(self, leaves: list[JobNode], ask: Items, able: bool) -> None:
+        """The same for many jobs that wait with one unit."""
+        for leaf in leaves:
+            self.set_candidate(leaf, ask, able)
+
     @abstractmethod
     def next_job(self) -> JobNode | None:
         """The job to serve next among the able ones; None if there is none."""
