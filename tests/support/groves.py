@@ -63,7 +63,7 @@ class Grove:
             left -= min(count, left)
         unit = tuple(sorted((j, n) for j, n in first.items() if n)) if gang > 1 else ()
         leaf.demand = Demand(tuple(parts), floor, unit)
-        leaf.targets = (0.0,) * len(leaf.demand.pieces)
+        self.tree.regroup[leaf] = None
         self._show_tasks(leaf)
         self.tree.moved[leaf], leaf.integer_line = None, None
 

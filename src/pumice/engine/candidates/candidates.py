@@ -61,6 +61,8 @@ class Candidates:
         demand, gang = demand_of(leaf, self.nodes, self.state.capacity, open_queue=open_queue, start=start)
         moved = (demand, gang, keys.rank_class) != (leaf.demand, leaf.gang, leaf.rank_class)
         leaf.demand, leaf.gang, leaf.rank_class = demand, gang, keys.rank_class
+        if moved:
+            self.order.tree.regroup[leaf] = None
         if moved or len(demand.parts) > 1:
             self.order.tree.moved[leaf], leaf.integer_line = None, None
         self._set_keys(leaf, keys)
@@ -332,8 +334,17 @@ class Candidates:
         self._offer(leaf, self._unit(leaf, self.policy.start_size(leaf.job)))
 
     def _reoffer(self, unit: AllocationUnit) -> None:
+        """Offer a unit again, for all jobs that wait with it, after it became placeable or ceased to be."""
+        is_open = self.is_open(unit)
+        reason = "" if is_open else unit.reason or self._reason(unit)
+        ordinary: list[JobNode] = []
         for leaf in list(unit.waiting):
             if leaf in self.heterogeneous_jobs:
                 self._rechoose(leaf)
-            else:
+            elif leaf in self.gated_jobs or self.fifo_queues.in_use:
                 self._offer(leaf, unit)
+            else:
+                ordinary.append(leaf)
+                if not is_open:
+                    self.blocked_jobs[leaf] = reason
+        self.order.set_candidates(ordinary, unit.ask, is_open)

@@ -29,6 +29,11 @@ class FifoQueues:
         queue = self._state.queues.get(leaf.queue.queue_name or "")
         return queue is not None and queue.fifo
 
+    @property
+    def in_use(self) -> bool:
+        """Whether any queue is FIFO, or was and still has jobs in line."""
+        return self.enabled or bool(self._places)
+
     def is_head(self, leaf: JobNode) -> bool:
         """Whether no job of its FIFO queue is ahead of this one."""
         place = self._places.get(leaf)
@@ -36,7 +41,7 @@ class FifoQueues:
 
     def update_heads(self, leaf: JobNode) -> list[JobNode]:
         """Update a job's position after a change; returns the other jobs that became or ceased to be head."""
-        if not self.enabled and not self._places:
+        if not self.in_use:
             return []
         old = self._places.get(leaf)
         wanted = leaf.unit is not None and self.is_fifo(leaf)

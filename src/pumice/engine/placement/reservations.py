@@ -184,11 +184,13 @@ class Reservations:
 def _waits_in_vain(context: SchedulingContext) -> dict[JobNode, None]:
     """Owed jobs whose unit fits nowhere."""
     order = context.order
+    may_be_owed = order.may_be_owed()
     return {
         leaf: None
         for unit in context.candidates.units
         if not context.candidates.is_open(unit)
         for leaf in unit.waiting
+        if (may_be_owed is None or leaf in may_be_owed)
         if not leaf.able and leaf not in context.candidates.gated_jobs and order.is_owed(leaf, unit.ask)
         if context.candidates.fifo_queues.is_head(leaf)
     }

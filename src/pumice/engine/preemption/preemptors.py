@@ -178,7 +178,13 @@ class Preemptors:
     def _starved_long_enough(self, context: SchedulingContext) -> dict[JobNode, None]:
         """The jobs that have been starved for at least ``patience``."""
         now, candidates = context.now, context.candidates
-        stuck = [leaf for unit in candidates.units for leaf in unit.waiting if self._is_starved(context, leaf)]
+        may_be_owed = context.order.may_be_owed()
+        stuck = [
+            leaf
+            for unit in candidates.units
+            for leaf in unit.waiting
+            if (may_be_owed is None or leaf in may_be_owed) and self._is_starved(context, leaf)
+        ]
         self._since = {leaf: self._since.get(leaf, now) for leaf in stuck}
         self._failed_attempts = {
             key: tried for key, tried in self._failed_attempts.items() if self._still_fails(tried, context)

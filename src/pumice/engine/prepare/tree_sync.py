@@ -125,6 +125,7 @@ class TreeSync:
         user = job.spec.user or job.spec.namespace
         if user != leaf.user:
             leaf.user = user
+            tree.regroup[leaf] = None
             changes.demand = True  # user limits bound targets
         context.state.set_rules(job, context.policy.node_rules(leaf))
         self.refresh_leaf(leaf)

@@ -119,6 +119,7 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
                 job.rank_class = (data.draw(st.integers(0, 2)),)
                 for other in grove.jobs:
                     other.rank_class = other.rank_class or (0,)
+                    grove.tree.regroup[other] = None
             case "capacity":
                 grove.capacity[data.draw(st.sampled_from([CPU, MEMORY, GPU]))] = data.draw(st.integers(0, 4000))
             case "leave" if len(grove.jobs) > 1:

@@ -1,9 +1,10 @@
 """Set the fluid targets of the share tree: collect the solver's input, solve, and write the entitlements back.
 
 Jobs that are equal in parent, class, demand and, where users are limited, user form one leaf of the solver, with their
-number as its weight; a job with heterogeneous tasks is an inner node with a leaf for each piece of its demand. If the
-whole demand fits and nothing is limited, the target is the demand and nothing is solved. A target within a millionth of
-an integer number of tasks is set to that integer, so that arithmetic noise never costs a task.
+number as its weight, so that a solve looks at groups of equal jobs (see ``equal_jobs``) and not at jobs. A job with
+heterogeneous tasks is an inner node with a leaf for each piece of its demand. If the whole demand fits and nothing is
+limited, the target is the demand and nothing is solved. A target within a millionth of an integer number of tasks is
+set to that integer, so that arithmetic noise never costs a task.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds, boun
 from pumice.engine.fairness.fluid_target.solver_limits import SolverLimits
 from pumice.engine.fairness.limits.user_limits import cap_users
 from pumice.engine.fairness.share_tree.demand import Demand
-from pumice.engine.fairness.share_tree.tree import EXACT, JobNode, NodeKind, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
 from pumice.model.specs import Items
 
 SNAP = 1e-6
@@ -39,50 +41,70 @@ def set_targets(tree: ShareTree, capacity: list[int]) -> None:
 
 
 def _set_targets(tree: ShareTree, capacity: list[int]) -> None:
-    jobs = list(tree.jobs.values())
-    inner = [node for node in tree.root.walk() if node.kind is not NodeKind.JOB]
+    tree.group_equal_jobs()
+    inner = list(tree.root.walk_inner())
     tree.bounds = bounds_of(inner, capacity)
-    if tree.bounds is None and _fits(jobs, capacity):
-        for leaf in jobs:
-            _entitle(tree, [leaf], leaf.demand.satisfied)
+    if tree.bounds is None and _fits(inner, capacity):
+        for node in inner:
+            for equals in node.equal_jobs.values():
+                _entitle(tree, [equals], equals.demand.satisfied)
     else:
         _solve(tree, capacity)
     _sum_up(tree, inner)
 
 
-def _entitle(tree: ShareTree, members: list[JobNode], targets: tuple[float, ...]) -> None:
-    """Write these targets to the jobs of each group.
+def _entitle(tree: ShareTree, group: list[EqualJobs], targets: tuple[float, ...]) -> None:
+    """Entitle each job of a group to these targets.
 
     The last bits of a target depend on the order of summation. Rounding to a grid here removes them once, and every
     later sum is exact: what is equal mathematically is equal here.
     """
-    for leaf in members:
-        if leaf.entitled_by is not leaf.demand or leaf.targets != targets:
-            break
-    else:
+    if all(equals.targets == targets and not equals.joined for equals in group):
         return
     exact = [0] * tree.width
-    for (items, _), tasks in zip(members[0].demand.pieces, targets, strict=True):
+    for (items, _), tasks in zip(group[0].demand.pieces, targets, strict=True):
         grid = round(tasks * EXACT)
         for j, amount in items:
             exact[j] += grid * amount
-    for leaf in members:
-        leaf.targets, leaf.entitled_by = targets, leaf.demand
-        if exact != leaf.exact:
-            leaf.entitle(list(exact))
-            tree.flag(leaf)
-            tree.moved[leaf] = None
+    moved: dict[int, JobNode] = {}
+    for equals in group:
+        equals.targets = targets
+        if equals.entitle(exact):
+            moved.update(equals.members)
+        for leaf, before in equals.joined:
+            if before != exact:
+                moved[leaf.serial] = leaf
+            else:
+                moved.pop(leaf.serial, None)
+        equals.joined.clear()
+    for serial in sorted(moved):
+        tree.flag(moved[serial])
+        tree.moved[moved[serial]] = None
 
 
-def _fits(jobs: list[JobNode], capacity: list[int]) -> bool:
+def _fits(inner: list[ShareNode], capacity: list[int]) -> bool:
     total = [0] * len(capacity)
-    for leaf in jobs:
-        for j, amount in leaf.demand.total:
-            total[j] += amount
+    for node in inner:
+        for equals in node.equal_jobs.values():
+            number = len(equals.members)
+            for j, amount in equals.demand.total:
+                total[j] += number * amount
     return all(asked <= offered for asked, offered in zip(total, capacity, strict=True))
 
 
 User = tuple[ShareNode, str]
+
+
+@dataclass(slots=True)
+class _Group:
+    """Jobs that form one leaf of the solver: equal jobs of one user, or of all users without a limit."""
+
+    parent: int
+    demand: Demand
+    rank_class: tuple[int, ...]
+    user: User | None
+    equals: list[EqualJobs] = field(default_factory=list)
+    members: int = 0
 
 
 @dataclass(slots=True)
@@ -91,9 +113,7 @@ class _Collected:
 
     nodes: list[ShareNode] = field(default_factory=list)
     parent: list[int] = field(default_factory=list)
-    groups: list[tuple[int, Demand, list[JobNode]]] = field(default_factory=list)  # parent, demand, jobs
-    classes: list[tuple[int, ...]] = field(default_factory=list)
-    users: list[User | None] = field(default_factory=list)
+    groups: list[_Group] = field(default_factory=list)
 
 
 def _collect(tree: ShareTree, capacity: list[int]) -> _Collected:
@@ -105,22 +125,22 @@ def _collect(tree: ShareTree, capacity: list[int]) -> _Collected:
         index = len(all_.nodes)
         all_.nodes.append(node)
         all_.parent.append(above)
-        alike: dict[tuple[tuple[int, ...], Demand, User | None], list[JobNode]] = {}
-        for child in node.children.values():
-            if child.kind is not NodeKind.JOB:
-                stack.append((child, index))
-            else:
-                assert isinstance(child, JobNode)
-                # A resource of which the cluster has none left (other schedulers' pods hold all of it) cannot be given.
-                if any(all(capacity[j] > 0 for j, _ in items) for items, _ in child.demand.pieces):
-                    user = bounds.user_of(child) if bounds is not None else None
-                    alike.setdefault((child.rank_class, child.demand, user), []).append(child)
-                else:
-                    _entitle(tree, [child], (0.0,) * len(child.demand.pieces))
-        for (rank_class, demand, user), members in alike.items():
-            all_.groups.append((index, demand, members))
-            all_.classes.append(rank_class)
-            all_.users.append(user)
+        stack.extend((child, index) for child in node.branches.values())
+        limited = bounds.users.get(node.queue, ()) if bounds is not None else ()
+        found: dict[tuple[tuple[int, ...], Demand, User | None], _Group] = {}
+        for equals in sorted(node.equal_jobs.values(), key=EqualJobs.first):
+            demand = equals.demand
+            # A resource of which the cluster has none left (other schedulers' pods hold all of it) cannot be given.
+            if not any(all(capacity[j] > 0 for j, _ in items) for items, _ in demand.pieces):
+                _entitle(tree, [equals], (0.0,) * len(demand.pieces))
+                continue
+            user = (node.queue, equals.user) if equals.user in limited else None
+            group = found.get((equals.rank_class, demand, user))
+            if group is None:
+                group = found[equals.rank_class, demand, user] = _Group(index, demand, equals.rank_class, user)
+            group.equals.append(equals)
+            group.members += len(equals.members)
+        all_.groups += found.values()
     return all_
 
 
@@ -141,27 +161,29 @@ def _solve(tree: ShareTree, capacity: list[int]) -> None:
     collected = _collect(tree, capacity)
     if not collected.groups:
         return
-    order = {rank_class: k for k, rank_class in enumerate(sorted(set(collected.classes)))}
+    order = {rank_class: k for k, rank_class in enumerate(sorted({group.rank_class for group in collected.groups}))}
     parent = list(collected.parent)
     weight = [node.weight for node in collected.nodes]
     leaves = _Leaves()
     job_node: list[int] = []
     job_rank: list[int] = []
-    for number, (above, demand, members) in enumerate(collected.groups):
-        rank = order[collected.classes[number]]
-        pieces = [(k, *piece) for k, piece in enumerate(demand.pieces) if all(capacity[j] > 0 for j, _ in piece[0])]
+    for number, group in enumerate(collected.groups):
+        rank = order[group.rank_class]
+        pieces = [
+            (k, *piece) for k, piece in enumerate(group.demand.pieces) if all(capacity[j] > 0 for j, _ in piece[0])
+        ]
         if len(pieces) > 1:
             job_node.append(len(parent))
             job_rank.append(rank)
-            parent.append(above)
-            weight.append(float(len(members)))
+            parent.append(group.parent)
+            weight.append(float(group.members))
         for k, items, count in pieces:
-            leaves.parent.append(job_node[-1] if len(pieces) > 1 else above)
+            leaves.parent.append(job_node[-1] if len(pieces) > 1 else group.parent)
             leaves.asks.append(items)
-            leaves.count.append(float(count * len(members)))
-            leaves.members.append(len(members))
+            leaves.count.append(float(count * group.members))
+            leaves.members.append(group.members)
             leaves.rank.append(k if len(pieces) > 1 else rank)
-            leaves.user.append(collected.users[number])
+            leaves.user.append(group.user)
             leaves.place.append((number, k))
     used = sorted({j for items in leaves.asks for j, _ in items})
     column = {j: k for k, j in enumerate(used)}
@@ -181,11 +203,11 @@ def _solve(tree: ShareTree, capacity: list[int]) -> None:
         None if tree.bounds is None else _limits(tree.bounds, collected, leaves, inner, used, capacity),
         JobNodes(np.array(job_node, dtype=np.int64), np.array(job_rank, dtype=np.int64)),
     ).tolist()
-    targets = [[0.0] * len(demand.pieces) for _, demand, _ in collected.groups]
+    targets = [[0.0] * len(group.demand.pieces) for group in collected.groups]
     for (number, k), total in zip(leaves.place, tasks, strict=True):
-        targets[number][k] = _snap(total / len(collected.groups[number][2]))
-    for (_, _, members), pieces_of in zip(collected.groups, targets, strict=True):
-        _entitle(tree, members, tuple(pieces_of))
+        targets[number][k] = _snap(total / collected.groups[number].members)
+    for group, pieces_of in zip(collected.groups, targets, strict=True):
+        _entitle(tree, group.equals, tuple(pieces_of))
 
 
 def _limits(
@@ -226,6 +248,13 @@ def _snap(target: float) -> float:
 def _sum_up(tree: ShareTree, inner: list[ShareNode]) -> None:
     """Sum entitlements up to the inner nodes, which are given parents first."""
     for node in reversed(inner):
-        columns = zip(*(child.exact for child in node.children.values()), strict=True)
-        if node.entitle([sum(column) for column in columns] or [0] * tree.width):
+        total = [0] * tree.width
+        for equals in node.equal_jobs.values():
+            number = len(equals.members)
+            for j, amount in enumerate(equals.exact):
+                total[j] += number * amount
+        for child in node.branches.values():
+            for j, amount in enumerate(child.exact):
+                total[j] += amount
+        if node.entitle(total):
             tree.flag(node)

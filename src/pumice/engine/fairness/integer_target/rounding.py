@@ -37,8 +37,10 @@ from typing import NamedTuple
 from pumice.engine.fairness.integer_target.headroom import Headroom
 from pumice.engine.fairness.integer_target.task_line import Line, line_of
 from pumice.engine.fairness.integer_target.unit_walk import UnitWalk
+from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs
 from pumice.engine.fairness.preemption_rules.task_rights import count_integer_tasks
-from pumice.engine.fairness.share_tree.tree import EXACT, JobNode, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
 from pumice.model.specs import Items
 
 TOLERANCE = 10**6
@@ -74,8 +76,8 @@ class IntegerTargets:
         self.scale: list[int] = []
         self.nothing: list[int] = []
         self._given: dict[ShareNode, list[Given]] = {}  # per node: what its pass handed out
-        self._unlike: dict[JobNode, None] = {}  # jobs with heterogeneous tasks
-        self._unlike_below: dict[ShareNode, list[JobNode]] = {}  # those that may pass units over, in this run
+        self._unlike = UnlikeJobs()
+        self.may_be_owed: dict[JobNode, None] = {}  # jobs that held less than their integer target after the last run
         self._left: dict[ShareNode, None] = {}  # nodes below which a job was removed
         self._before: dict[JobNode, list[int]] = {}  # integer targets before this run, of the jobs touched
         self._everything = True
@@ -107,10 +109,11 @@ class IntegerTargets:
             self._set_base(leaf)
         if tree.bounds is not None:
             self.headroom = self._limit_bases()
-        self._find_unlike(node for nodes in by_depth for node in nodes)
         for nodes in reversed(by_depth):
             for node in nodes:
                 self._pass(node, self._given.setdefault(node, []))
+        for leaf in (*moved, *self._before):
+            self._note_shortfall(leaf)
         tree.moved.clear()
         self._everything = False
         return [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]
@@ -122,6 +125,15 @@ class IntegerTargets:
             return leaf.integer_target != whole
         leaf.integer_task_counts = counts
         return True
+
+    def _note_shortfall(self, leaf: JobNode) -> None:
+        """Record whether a job holds less than its integer target: no other job is owed anything."""
+        held = leaf.held
+        for j, amount in enumerate(leaf.integer_target):
+            if amount > held[j]:
+                self.may_be_owed[leaf] = None
+                return
+        self.may_be_owed.pop(leaf, None)
 
     # --- undoing earlier passes -----------------------------------------------------------------------------------
 
@@ -167,10 +179,11 @@ class IntegerTargets:
         if (
             tolerance > 0
             and leaf.demand.alike
-            and leaf.entitled_by is leaf.demand
-            and leaf.targets == leaf.demand.satisfied
+            and leaf.equals is not None
+            and leaf.equals.demand is leaf.demand
+            and leaf.equals.targets == leaf.demand.satisfied
         ):
-            self._unlike.pop(leaf, None)
+            self._unlike.discard(leaf)
             self._set_base_to_all(leaf)
             return
         if leaf.integer_line is None:
@@ -178,9 +191,9 @@ class IntegerTargets:
         line = leaf.line = leaf.integer_line
         unlike = len(leaf.demand.pieces) > 1
         if unlike:
-            self._unlike[leaf] = None
+            self._unlike.add(leaf, line)
         else:
-            self._unlike.pop(leaf, None)
+            self._unlike.discard(leaf)
         missing, whole = list(leaf.exact), [0] * len(leaf.exact)
         leaf.run = leaf.integer_tasks = 0
         taken = leaf.taken = [0] * len(line)
@@ -272,18 +285,6 @@ class IntegerTargets:
 
     # --- passes -------------------------------------------------------------------------------------------------------
 
-    def _find_unlike(self, nodes: Iterable[ShareNode]) -> None:
-        """Collect the jobs with heterogeneous tasks below each of these nodes: they may pass units over."""
-        below: dict[ShareNode, list[JobNode]] = {node: [] for node in nodes}
-        for leaf in self._unlike:
-            node = leaf.parent
-            while node is not None and node not in below:
-                node = node.parent
-            while node is not None:
-                below[node].append(leaf)
-                node = node.parent
-        self._unlike_below = below
-
     def _pass(self, group: ShareNode, given: list[Given]) -> None:
         """Hand out the units below a node that fit wholly into its deficit."""
         for missing_only in (True, False) if group.parent is not None else (True,):
@@ -292,15 +293,32 @@ class IntegerTargets:
             if any(self.holds(group, unit) for heads in (group.held_heads, group.waiting_heads) for unit in heads):
                 self._serve_held(step, self._candidates(step, held=True))
                 self._serve_waiting(step, self._candidates(step, held=False))
-            unlike = [leaf for leaf in self._unlike_below[group] if may_pass_over(leaf)]
+            unlike = self._unlike.below(group, self.holds)
             if unlike:
                 behind = step._replace(behind=True)
-                self._serve_held(behind, [leaf for leaf in unlike if self._stand(behind, leaf, held=True, start=True)])
-                self._serve_waiting(
-                    behind, [leaf for leaf in unlike if self._stand(behind, leaf, held=False, start=True)]
-                )
-                for leaf in unlike:
+                running = self._standing(behind, unlike, held=True)
+                self._serve_held(behind, running)
+                waiting = self._standing(behind, unlike, held=False)
+                self._serve_waiting(behind, waiting)
+                for leaf in (*running, *waiting):
                     self._set_head(leaf, leaf.run)
+
+    def _standing(self, step: Step, jobs: list[JobNode], *, held: bool) -> list[JobNode]:
+        """The jobs with heterogeneous tasks that have a unit for a step, wherever it is in their lines.
+
+        Of equal jobs that neither run nor have a unit yet, the first that has none answers for all.
+        """
+        found: list[JobNode] = []
+        refused: set[EqualJobs] = set()
+        for leaf in jobs:
+            equals = None if leaf.starts or leaf.run or any(leaf.integer_target) else leaf.equals
+            if equals is not None and equals in refused:
+                continue
+            if self._stand(step, leaf, held=held, start=True):
+                found.append(leaf)
+            elif equals is not None:
+                refused.add(equals)
+        return found
 
     def _stand(self, step: Step, leaf: JobNode, *, held: bool, start: bool = False) -> bool:
         """Whether a job has a unit for a step; if so, that unit becomes its head."""
@@ -449,7 +467,8 @@ class IntegerTargets:
         leaf.line, leaf.taken, leaf.run = (), [], 0
         self._set_head(leaf, 0)
         _add(leaf, tuple((j, amount) for j, amount in enumerate(leaf.integer_target) if amount), -1)
-        self._unlike.pop(leaf, None)
+        self._unlike.discard(leaf)
+        self.may_be_owed.pop(leaf, None)
         if leaf.parent is not None:
             self._left[leaf.parent] = None
 
@@ -464,11 +483,6 @@ class IntegerTargets:
             found[node] = None
         self._left.clear()
         return list(found)
-
-
-def may_pass_over(leaf: JobNode) -> bool:
-    """Whether a job has units left, and the first of them is not its gang."""
-    return leaf.run < len(leaf.line) and leaf.line[leaf.run].tasks <= 1
 
 
 def running_left(leaf: JobNode) -> dict[int, int]:

@@ -10,7 +10,7 @@ flat DRF below.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
@@ -67,6 +67,11 @@ class ServingOrder:
     def set_candidate(self, leaf: JobNode, ask: Items | None, able: bool) -> None:
         """Set the request of a job's next unit (None: it has none); able: the unit can be placed now."""
 
+    def set_candidates(self, leaves: list[JobNode], ask: Items, able: bool) -> None:
+        """The same for many jobs that wait with one unit."""
+        for leaf in leaves:
+            self.set_candidate(leaf, ask, able)
+
     @abstractmethod
     def next_job(self) -> JobNode | None:
         """The job to serve next among the able ones; None if there is none."""
@@ -78,6 +83,10 @@ class ServingOrder:
     def is_owed(self, leaf: JobNode, ask: Items) -> bool:
         """Whether a unit with this request is within the job's entitlement; without targets every unit is."""
         return True
+
+    def may_be_owed(self) -> Container[JobNode] | None:
+        """The jobs to which ``is_owed`` may apply; None: all. A backlog has many more jobs than these."""
+        return None
 
     def key_of(self, node: ShareNode, asked: Items = ()) -> float:
         """The key of a node among its siblings by its current holdings: smaller comes first; 0 without a key.

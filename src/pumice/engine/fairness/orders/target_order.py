@@ -9,7 +9,7 @@ per criterion; the second is updated only where a walk needs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
 
@@ -53,6 +53,10 @@ class TargetOrder(HeapOrder):
         """Whether one more unit stays within the integer target."""
         return is_owed(leaf, ask)
 
+    def may_be_owed(self) -> Container[JobNode] | None:
+        """The jobs that held less than their integer target when it was rounded, and those that changed since."""
+        return self.rounding.may_be_owed | self.tree.moved
+
     def entitlement_of(self, queue: ShareNode) -> list[int]:
         """The entitlement that the solver set."""
         return queue.entitled
@@ -91,6 +95,37 @@ class TargetOrder(HeapOrder):
                 node.dirty = True
                 parent.child_heap.changed.append(node)
             node = parent
+
+    def set_candidates(self, leaves: list[JobNode], ask: Items, able: bool) -> None:
+        """The same for many jobs that wait with one unit: the nodes above are counted once for all jobs of a parent."""
+        asks = tuple(sorted([j for j, _ in ask])) if able else ()
+        now_able = ask if able else None
+        sums: dict[ShareNode, tuple[int, int]] = {}
+        for leaf in leaves:
+            leaf.ask, leaf.able = ask, able
+            was_able, was_owed = leaf.counted_able, leaf.counted_owed
+            if (was_able is not None and was_able is not ask) or (was_owed is not None and was_owed is not ask):
+                self.recount_candidate(leaf)
+                continue
+            now_owed = ask if able and is_owed(leaf, ask) else None
+            if now_able is was_able and now_owed is was_owed:
+                continue
+            more_able = (now_able is not None) - (was_able is not None)
+            more_owed = (now_owed is not None) - (was_owed is not None)
+            leaf.counted_able, leaf.counted_owed = now_able, now_owed
+            for j, _ in ask:
+                leaf.able_count[j] += more_able
+                leaf.owed_count[j] += more_owed
+            leaf.able_asks, leaf.owed_asks = asks, asks if now_owed is not None else ()
+            parent = leaf.parent
+            assert parent is not None
+            if not leaf.dirty:
+                leaf.dirty = True
+                parent.child_heap.changed.append(leaf)
+            able_below, owed_below = sums.get(parent, (0, 0))
+            sums[parent] = able_below + more_able, owed_below + more_owed
+        for parent, (able_below, owed_below) in sums.items():
+            _count_above(parent, ask, able_below, owed_below)
 
     def remove_job(self, leaf: JobNode) -> None:
         """Drop the job's integer target."""
@@ -217,6 +252,22 @@ class TargetOrder(HeapOrder):
     def display_key(self, entry: Entry) -> float:
         """The want: the deficit, so the largest comes first."""
         return -float(entry[1])
+
+
+def _count_above(start: ShareNode, ask: Items, able: int, owed: int) -> None:
+    """Count so many candidates with this request more at a node and all its ancestors."""
+    node: ShareNode | None = start
+    while node is not None:
+        for j, _ in ask:
+            node.able_count[j] += able
+            node.owed_count[j] += owed
+        node.able_asks = tuple([j for j, n in enumerate(node.able_count) if n])
+        node.owed_asks = tuple([j for j, n in enumerate(node.owed_count) if n])
+        parent = node.parent
+        if parent is not None and not node.dirty:
+            node.dirty = True
+            parent.child_heap.changed.append(node)
+        node = parent
 
 
 def _count(count: list[int], old: Items | None, new: Items | None) -> bool:

@@ -15,7 +15,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pumice.engine.fairness.integer_target.task_line import Line
-from pumice.engine.fairness.share_tree.demand import NO_DEMAND, Demand
+from pumice.engine.fairness.share_tree.demand import NO_DEMAND
+from pumice.engine.fairness.share_tree.equal_jobs import EXACT, Equality, EqualJobs
 from pumice.engine.fairness.share_tree.start_times import add_starts, remove_starts
 from pumice.engine.fairness.share_tree.usage_sums import claim, claim_anew, count_job
 from pumice.engine.state.job import Job
@@ -25,9 +26,6 @@ from pumice.model.specs import Items
 if TYPE_CHECKING:
     from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds
     from pumice.engine.fairness.limits.user_limits import LimitedQueue
-
-EXACT = 2**40
-"""Entitlements are counted in this fraction of a unit."""
 
 Entry = tuple[Any, ...]
 """A heap entry: sort key first, the node last; ``rank`` before the node decides every comparison."""
@@ -67,6 +65,7 @@ _SERIALS = count()
 _NO_FRONT = ChildHeap()
 _NO_CHILDREN: dict[tuple[NodeKind, str], ShareNode] = {}
 _NO_HEADS: dict[Items, int] = {}
+_NO_EQUALS: dict[Equality, EqualJobs] = {}
 
 
 class ShareNode:
@@ -75,6 +74,7 @@ class ShareNode:
     __slots__ = (
         "able_asks",
         "able_count",
+        "branches",
         "ceiling",
         "child_heap",
         "children",
@@ -84,6 +84,7 @@ class ShareNode:
         "due",
         "elastic",
         "entitled",
+        "equal_jobs",
         "exact",
         "gone",
         "guarantee",
@@ -120,6 +121,8 @@ class ShareNode:
         self.parent = parent
         job = kind is NodeKind.JOB  # jobs have no children and are many: they share the empty containers
         self.children: dict[tuple[NodeKind, str], ShareNode] = _NO_CHILDREN if job else {}
+        self.branches: dict[tuple[NodeKind, str], ShareNode] = _NO_CHILDREN if job else {}  # children that are no jobs
+        self.equal_jobs: dict[Equality, EqualJobs] = _NO_EQUALS if job else {}  # the jobs among the children, in groups
         self.weight = 1.0
         self.queue_name: str | None = None  # the Queue object behind a queue node
         self.serial = next(_SERIALS)
@@ -201,6 +204,14 @@ class ShareNode:
             yield node
             stack.extend(node.children.values())
 
+    def walk_inner(self) -> Iterator[ShareNode]:
+        """The same without jobs, in the same order: there may be very many jobs."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(node.branches.values())
+
     def __repr__(self) -> str:
         return f"ShareNode({self.path})"
 
@@ -218,7 +229,7 @@ class JobNode(ShareNode):
         "counted_able",
         "counted_owed",
         "demand",
-        "entitled_by",
+        "equals",
         "gang",
         "head",
         "head_held",
@@ -235,7 +246,6 @@ class JobNode(ShareNode):
         "started",
         "starts",
         "taken",
-        "targets",
         "unit",
         "user",
         "user_held",
@@ -257,8 +267,7 @@ class JobNode(ShareNode):
         self.path_tasks: tuple[Task, ...] = ()  # the tasks of its demand in that order; not kept if they are all equal
         self.started = False  # whether its gang has started
         self.gang = 1  # tasks it can start with (what is missing to its minimum counts from here)
-        self.targets: tuple[float, ...] = ()  # tasks it is entitled to of each piece of its demand, real numbers
-        self.entitled_by: Demand | None = None  # the demand for which the entitlement was computed
+        self.equals: EqualJobs | None = None  # the jobs that share its entitlement; None: no target was solved for it
         self.integer_tasks = 0  # the tasks of its integer target
         self.integer_task_counts: dict[Items, int] | None = None  # heterogeneous tasks, by kind (see ``task_rights``)
         self.base: list[int] = [0] * width  # the part of its integer target that its own entitlement covers
@@ -278,6 +287,11 @@ class JobNode(ShareNode):
         self.counted_owed: Items | None = None
 
     @property
+    def targets(self) -> tuple[float, ...]:
+        """The tasks it is entitled to of each piece of its demand, real numbers; empty if no target was solved."""
+        return self.equals.targets or () if self.equals is not None else ()
+
+    @property
     def target(self) -> float:
         """The tasks it is entitled to, a real number."""
         return sum(self.targets[: len(self.demand.parts)])
@@ -295,6 +309,7 @@ class ShareTree:
         self.reserving = False  # whether any queue has a guarantee, so that claims are kept
         self.touched: dict[JobNode, None] | None = None  # jobs to recount (see ``usage_ledger``); None: not tracked
         self.moved: dict[JobNode, None] = {}  # jobs to round again: their holdings, demand or entitlement changed
+        self.regroup: dict[JobNode, None] = {}  # jobs whose class, demand or user changed since targets were solved
 
     # --- structure ---------------------------------------------------------------------------------------
 
@@ -303,6 +318,7 @@ class ShareTree:
         node = parent.children.get((kind, name))
         if node is None:
             node = parent.children[(kind, name)] = ShareNode(kind, name, parent, self.width)
+            parent.branches[(kind, name)] = node
             self.mark(node)
         return node
 
@@ -313,13 +329,14 @@ class ShareTree:
             leaf.rank = (job.spec.created, NodeKind.JOB, job.key, leaf.serial)
         parent.children[(NodeKind.JOB, job.key)] = leaf
         self.jobs[job.key] = leaf
-        self.moved[leaf] = None
+        self.moved[leaf] = self.regroup[leaf] = None
         return leaf
 
     def remove(self, node: ShareNode) -> None:
         """Remove a node that holds nothing and has no children."""
         assert node.parent is not None and not node.children and not any(node.held) and not any(node.integer_target)
         del node.parent.children[(node.kind, node.name)]
+        node.parent.branches.pop((node.kind, node.name), None)
         node.gone = True
         node.heap_entry = node.lending_entry = None
         node.parent.child_heap.leave(node.parent.children)
@@ -330,7 +347,32 @@ class ShareTree:
             if self.touched is not None:
                 self.touched.pop(node, None)
             self.moved.pop(node, None)
+            self.regroup.pop(node, None)
+            self._leave_equals(node)
             del self.jobs[node.name]
+
+    def group_equal_jobs(self) -> None:
+        """Let the jobs that changed join their equals, in the order of the changes."""
+        for leaf in self.regroup:
+            equality = (leaf.rank_class, leaf.demand, leaf.user)
+            if leaf.equals is not None and leaf.equals.equality == equality:
+                leaf.demand = leaf.equals.demand
+                continue
+            self._leave_equals(leaf)
+            assert leaf.parent is not None
+            equals = leaf.parent.equal_jobs.get(equality)
+            if equals is None:
+                equals = leaf.parent.equal_jobs[equality] = EqualJobs(equality, self.width)
+            equals.join(leaf)
+        self.regroup.clear()
+
+    def _leave_equals(self, leaf: JobNode) -> None:
+        equals = leaf.equals
+        if equals is not None:
+            equals.leave(leaf)
+            if not equals.members:
+                assert leaf.parent is not None
+                del leaf.parent.equal_jobs[equals.equality]
 
     def queues(self) -> list[ShareNode]:
         """All queues, parents first."""
@@ -458,11 +500,16 @@ class ShareTree:
         """Extend all vectors for resources that were registered later."""
         more = [0] * (width - self.width)
         for node in self.root.walk():
-            counted = (node.held, node.exact, node.entitled, node.integer_target, node.able_count, node.owed_count)
+            counted = (node.held, node.integer_target, node.able_count, node.owed_count)
             bounds = (node.guarantee or [], node.ceiling or [])  # zero of the new resources until bounds are set again
             for vector in (*counted, node.claims, node.request, node.inqueue, node.elastic, *bounds):
                 vector.extend(more)
-            node.due.extend([0.0] * len(more))
+            for equals in node.equal_jobs.values():
+                equals.widen(len(more))
+            if not isinstance(node, JobNode) or node.equals is None:
+                node.exact.extend(more)
+                node.entitled.extend(more)
+                node.due.extend([0.0] * len(more))
             if isinstance(node, JobNode):
                 node.base.extend(more)
         self.width = width

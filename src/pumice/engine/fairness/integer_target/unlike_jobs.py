@@ -1,0 +1,85 @@
+"""The jobs with heterogeneous tasks, found by what their units ask for.
+
+At the end of each step of a rounding pass these jobs are tried with any unit of their line. Most often nothing that
+they ask for fits any more, however many of them wait: each inner node counts the jobs below it by the requests in their
+lines, so that this is seen without looking at the jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pumice.engine.fairness.integer_target.task_line import Line
+from pumice.model.specs import Items
+
+if TYPE_CHECKING:
+    from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+
+Requests = frozenset[Items]
+NO_JOBS: dict[JobNode, Requests] = {}
+
+
+class UnlikeJobs:
+    """Jobs with heterogeneous tasks, counted at every node above them by the requests of their units."""
+
+    def __init__(self) -> None:
+        self._requests: dict[ShareNode, dict[JobNode, Requests]] = {}  # by parent
+        self._counts: dict[ShareNode, dict[Items, int]] = {}
+        self._known: dict[Requests, Requests] = {}  # one object for the requests of equal jobs
+
+    def add(self, leaf: JobNode, line: Line) -> None:
+        """Add a job, or update its requests to a new line."""
+        requests = frozenset([run.items for run in line])
+        assert leaf.parent is not None
+        siblings = self._requests.setdefault(leaf.parent, {})
+        if siblings.get(leaf) == requests:
+            return
+        self.discard(leaf)
+        self._requests.setdefault(leaf.parent, siblings)[leaf] = self._known.setdefault(requests, requests)
+        node: ShareNode | None = leaf.parent
+        while node is not None:
+            counts = self._counts.setdefault(node, {})
+            for items in requests:
+                counts[items] = counts.get(items, 0) + 1
+            node = node.parent
+
+    def discard(self, leaf: JobNode) -> None:
+        """Remove a job, if it is there."""
+        assert leaf.parent is not None
+        siblings = self._requests.get(leaf.parent)
+        requests = siblings.pop(leaf, None) if siblings is not None else None
+        if requests is None:
+            return
+        if not siblings:
+            del self._requests[leaf.parent]
+        node: ShareNode | None = leaf.parent
+        while node is not None:
+            counts = self._counts[node]
+            for items in requests:
+                counts[items] -= 1
+                if not counts[items]:
+                    del counts[items]
+            if not counts:
+                del self._counts[node]
+            node = node.parent
+        if not self._requests:
+            self._known.clear()
+
+    def below(self, group: ShareNode, holds: Callable[[ShareNode, Items], bool]) -> list[JobNode]:
+        """The jobs below a node that may pass units over and ask for something that the node holds."""
+        fitting = {items for items in self._counts.get(group, ()) if holds(group, items)}
+        found: list[JobNode] = []
+        stack = [group] if fitting else []
+        while stack:
+            node = stack.pop()
+            below = node.branches.values()
+            stack += [child for child in below if not fitting.isdisjoint(self._counts.get(child, ()))]
+            jobs = self._requests.get(node, NO_JOBS).items()
+            found += [leaf for leaf, requests in jobs if not fitting.isdisjoint(requests) and may_pass_over(leaf)]
+        return found
+
+
+def may_pass_over(leaf: JobNode) -> bool:
+    """Whether a job has units left, and the first of them is not its gang."""
+    return leaf.run < len(leaf.line) and leaf.line[leaf.run].tasks <= 1
