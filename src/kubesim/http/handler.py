@@ -88,6 +88,7 @@ class RequestHandler:
         verb = requests.request_verb(request.method, target, requests.parse_bool(query, "watch"))
         if verb not in target.resource.verbs and not target.subresource:
             raise status.method_not_allowed()
+        self._api.requests += 1
         call = self._api.new_context(ADMIN)
         call.manager = query.get("fieldManager") or request.header("user-agent").partition("/")[0] or ADMIN
         if target.resource.deprecation:
