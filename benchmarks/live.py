@@ -106,7 +106,7 @@ async def _load(kubeconfig: Path) -> tuple[float, list[float]]:
     server = Server(access.server)
     async with Session(access) as session:
         api = Api(session)
-        await server.spread((_post(server, QUEUES, queue(number)) for number in range(WORKLOAD["queues"])), in_flight)
+        await server.spread((post(server, QUEUES, queue(number)) for number in range(WORKLOAD["queues"])), in_flight)
         revision = (await api.list(PODS.raw)).revision
         requested: dict[str, float] = {}
         bound: dict[str, float] = {}
@@ -114,11 +114,11 @@ async def _load(kubeconfig: Path) -> tuple[float, list[float]]:
 
         def submit() -> Iterator[bytes]:
             for job in range(WORKLOAD["jobs"]):
-                yield _post(server, POD_GROUPS, group(job))
+                yield post(server, POD_GROUPS, group(job))
                 for task in range(WORKLOAD["tasksPerJob"]):
                     pod = new_pod(job, task)
                     requested[pod["metadata"]["name"]] = time.monotonic()
-                    yield _post(server, PODS, pod)
+                    yield post(server, PODS, pod)
 
         began = time.monotonic()
         await server.spread(submit(), in_flight)
@@ -142,7 +142,8 @@ async def note_bindings(api: Api, revision: str, bound: dict[str, float]) -> Non
                 return
 
 
-def _post(server: Server, resource: Resource[Any], document: dict[str, Any]) -> bytes:
+def post(server: Server, resource: Resource[Any], document: dict[str, Any]) -> bytes:
+    """The request that creates an object."""
     return server.request("POST", resource.path(document["metadata"].get("namespace", "")), document)
 
 
