@@ -313,7 +313,7 @@ def _form(request: Request, *, listing: bool = False) -> ResponseFormat:
 def _body(request: Request, call: RequestContext | None = None) -> object:
     body = content_negotiation.decode_body(request.body, request.header("content-type"))
     if call is not None and isinstance(body, dict):
-        call.duplicate_fields = content_negotiation.duplicate_fields(request.body)
+        call.duplicate_fields = content_negotiation.duplicate_fields(request.body, body)
     return body
 
 
