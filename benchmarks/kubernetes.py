@@ -38,7 +38,7 @@ class Endpoint:
     @property
     def rss_mib(self) -> float:
         """Resident memory of all its processes."""
-        return sum(map(_rss_kib, self.processes)) / 1024
+        return sum(map(rss_kib, self.processes)) / 1024
 
 
 def unavailable() -> str:
@@ -150,9 +150,9 @@ def await_ready(url: str, token: str, process: subprocess.Popen[bytes], log: Pat
 
 
 @contextlib.contextmanager
-def started(log: Path, command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+def started(log: Path, command: Sequence[str], **variables: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process for the time of a ``with`` block: terminated at the end, and killed if it does not stop."""
-    environment = {key: value for key, value in os.environ.items() if key != "GOGC"}
+    environment = {key: value for key, value in os.environ.items() if key != "GOGC"} | variables
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
         try:
@@ -175,7 +175,7 @@ def free_ports(count: int) -> list[int]:
         return [opened.getsockname()[1] for opened in sockets]
 
 
-def _rss_kib(process: int) -> int:
+def rss_kib(process: int) -> int:
     """Resident memory of one process."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):

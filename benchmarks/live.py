@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from benchmarks import kubernetes
+from benchmarks import kubernetes, sampled
 from benchmarks.apiserver_load import Server
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import read_kubeconfig
@@ -32,6 +33,11 @@ from pumice.kube.resources import POD_GROUPS, PODS, QUEUES, Resource
 
 WORKLOAD = yaml.safe_load((Path(__file__).parent / "workloads" / "live.yaml").read_text())
 PATIENCE = 300.0
+SAMPLED = {
+    "server": (*sampled.SERVER_PARTS, sampled.OTHER),
+    "scheduler": (*sampled.SCHEDULER_PARTS, sampled.OTHER),
+}
+"""The parts of the processes, without their start."""
 NAMESPACE = "default"
 
 
@@ -51,12 +57,25 @@ class _Pod(msgspec.Struct):
 _pods = msgspec.json.Decoder(_Pod)
 
 
-def created_to_bound() -> dict[str, float]:
-    """One run on a fresh cluster."""
+def parts() -> dict[str, float]:
+    """Where the CPU time goes: percent of that of server and scheduler, by part. Sampling slows both down a little."""
+    with tempfile.TemporaryDirectory(prefix="pumice-parts-") as folder:
+        created_to_bound(Path(folder))
+        figures: dict[str, float] = {}
+        for process, known in SAMPLED.items():
+            samples = json.loads((Path(folder) / process).read_text())
+            whole = sum(samples.get(part, 0) for part in known)
+            figures |= {f"{process}_{part}": 100 * samples.get(part, 0) / whole for part in known}
+    return figures
+
+
+def created_to_bound(samples: Path | None = None) -> dict[str, float]:
+    """One run on a fresh cluster; ``samples``: a folder for where the CPU time of its processes goes."""
     with contextlib.ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pumice-live-")))
-        server, kubeconfig = stack.enter_context(_server(home))
-        scheduler, metrics = stack.enter_context(_scheduler(home, kubeconfig))
+        server, kubeconfig = stack.enter_context(_server(home, _program(samples and samples / "server")))
+        program = _program(samples and samples / "scheduler")
+        scheduler, metrics = stack.enter_context(_scheduler(home, kubeconfig, program))
         before = cpu(scheduler), cpu(server)
         seconds, waits = asyncio.run(_load(kubeconfig))
         figures = {"scheduler": cpu(scheduler) - before[0], "server": cpu(server) - before[1]}
@@ -75,12 +94,16 @@ def created_to_bound() -> dict[str, float]:
     }
 
 
+def _program(samples: Path | None) -> list[str]:
+    return [sys.executable, "-m", *(["pumice"] if samples is None else ["benchmarks.sampled", str(samples)])]
+
+
 @contextlib.contextmanager
-def _server(home: Path) -> Iterator[tuple[int, Path]]:
+def _server(home: Path, program: list[str]) -> Iterator[tuple[int, Path]]:
     """``pumice up`` without companions: its process and its kubeconfig."""
     kubeconfig, log, nodes = home / "kubeconfig", home / "up.log", WORKLOAD["nodes"]
     port = kubernetes.free_ports(1)[0]
-    command = [sys.executable, "-m", "pumice", "up", "--data", str(home / "data"), "--port", str(port)]
+    command = [*program, "up", "--data", str(home / "data"), "--port", str(port)]
     command += ["--nodes", str(nodes["count"]), "--node-capacity", nodes["capacity"]]
     command += ["--kubeconfig", str(kubeconfig), "--no-scheduler", "--no-controllers", "--no-ui"]
     with kubernetes.started(log, command) as process:
@@ -89,10 +112,10 @@ def _server(home: Path) -> Iterator[tuple[int, Path]]:
 
 
 @contextlib.contextmanager
-def _scheduler(home: Path, kubeconfig: Path) -> Iterator[tuple[int, str]]:
+def _scheduler(home: Path, kubeconfig: Path, program: list[str]) -> Iterator[tuple[int, str]]:
     """``pumice scheduler``, when it sees the cluster: its process, and where its metrics are."""
     port, log = kubernetes.free_ports(1)[0], home / "scheduler.log"
-    command = [sys.executable, "-m", "pumice", "scheduler", "--kubeconfig", str(kubeconfig)]
+    command = [*program, "scheduler", "--kubeconfig", str(kubeconfig)]
     command += ["--metrics-address", f"127.0.0.1:{port}"]
     with kubernetes.started(log, command) as process:
         url = f"http://127.0.0.1:{port}"
@@ -106,7 +129,7 @@ async def _load(kubeconfig: Path) -> tuple[float, list[float]]:
     server = Server(access.server)
     async with Session(access) as session:
         api = Api(session)
-        await server.spread((_post(server, QUEUES, queue(number)) for number in range(WORKLOAD["queues"])), in_flight)
+        await server.spread((post(server, QUEUES, queue(number)) for number in range(WORKLOAD["queues"])), in_flight)
         revision = (await api.list(PODS.raw)).revision
         requested: dict[str, float] = {}
         bound: dict[str, float] = {}
@@ -114,11 +137,11 @@ async def _load(kubeconfig: Path) -> tuple[float, list[float]]:
 
         def submit() -> Iterator[bytes]:
             for job in range(WORKLOAD["jobs"]):
-                yield _post(server, POD_GROUPS, group(job))
+                yield post(server, POD_GROUPS, group(job))
                 for task in range(WORKLOAD["tasksPerJob"]):
                     pod = new_pod(job, task)
                     requested[pod["metadata"]["name"]] = time.monotonic()
-                    yield _post(server, PODS, pod)
+                    yield post(server, PODS, pod)
 
         began = time.monotonic()
         await server.spread(submit(), in_flight)
@@ -142,7 +165,8 @@ async def note_bindings(api: Api, revision: str, bound: dict[str, float]) -> Non
                 return
 
 
-def _post(server: Server, resource: Resource[Any], document: dict[str, Any]) -> bytes:
+def post(server: Server, resource: Resource[Any], document: dict[str, Any]) -> bytes:
+    """The request that creates an object."""
     return server.request("POST", resource.path(document["metadata"].get("namespace", "")), document)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from benchmarks import apiserver, binds, kubernetes, live, measures, simulated_workload
+from benchmarks import apiserver, binds, kubernetes, live, measures, simulated_workload, start
 from benchmarks.workload import Workload
 from benchmarks.workload_e import WorkloadE
 from benchmarks.workload_n import WorkloadN
@@ -79,6 +79,18 @@ MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
         "pods from created to bound, and CPU for each",
         ("pods_per_second", "latency_ms", "overhead_ms", "engine_ms", "server_ms"),
     ),
+    "live-parts": (
+        "where the CPU time of a pod goes, in percent",
+        tuple(f"{process}_{part}" for process, known in live.SAMPLED.items() for part in known),
+    ),
+    "start": (
+        "scheduler, 50,000 running pods: to its first decision",
+        ("seconds", "cpu_seconds", "sync", "build", "cycle", "idle_percent", "rss_mib"),
+    ),
+    "takeover": (
+        "the same, when the leader stops or is killed",
+        ("stopped_seconds", "stopped_cpu_seconds", "killed_seconds", "killed_cpu_seconds"),
+    ),
     "binds": (
         "binds on a real API, beside a bare client",
         ("percent_of_bare", "binds_per_second", "bare_binds_per_second", "client_ms", "bare_client_ms", "server_ms"),
@@ -93,6 +105,12 @@ API = {
     "api-list": apiserver.listing,
     "api-memory": apiserver.memory,
 }
+LIVE = {
+    "live": live.created_to_bound,
+    "live-parts": live.parts,
+    "start": start.started_scheduler,
+    "takeover": start.takeover,
+}
 FEW_RUNS = 3
 
 
@@ -100,8 +118,8 @@ def measure(name: str) -> dict[str, float]:
     """One run of one measurement, in this process."""
     if name in API:
         return API[name]()
-    if name == "live":
-        return live.created_to_bound()
+    if name in LIVE:
+        return LIVE[name]()
     if name == "binds":
         return binds.bind_rate()
     if name.startswith("tree-"):
@@ -130,7 +148,7 @@ def measure(name: str) -> dict[str, float]:
 def repeat(name: str, runs: int) -> list[dict[str, float]]:
     """Several runs, each in a fresh process."""
     results = []
-    for _ in range(min(runs, FEW_RUNS) if name in {*API, "live", "binds"} else runs):
+    for _ in range(min(runs, FEW_RUNS) if name in {*API, *LIVE, "binds"} else runs):
         command = [sys.executable, "-m", "benchmarks.run", "--once", name]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent)
         if done.returncode:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
+from kubebase.text_cache import cached_by_text
 from kubebase.timestamps import micro_stamp, stamp
 
 __all__ = ["Clock", "micro_stamp", "parse_time", "stamp"]
@@ -40,6 +41,7 @@ class Clock:
         return (self.now() - parse_time(stamp)) * self.speed
 
 
+@cached_by_text()  # the timestamps of objects written together are equal
 def parse_time(text: str) -> float:
     """The moment a timestamp names, in seconds since 1970."""
     return datetime.fromisoformat(text).timestamp()

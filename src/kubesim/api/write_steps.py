@@ -50,13 +50,16 @@ def _set_type_meta(new: Object, resource: Resource) -> None:
     new["kind"], new["apiVersion"] = resource.kind, resource.api_version
 
 
-def decode_object(new: Object, target: Target) -> list[str]:
-    """Check kind and JSON types of an object, and prune its metadata. Returns the unknown fields."""
+def decode_object(new: Object, target: Target, judged: Object | None = None) -> list[str]:
+    """Check kind and JSON types of an object, and prune its metadata. Returns the unknown fields.
+
+    Parts that the object shares with ``judged`` are known to be well-formed.
+    """
     resource = target.resource
     new["metadata"], unknown, fault = metadata.decode_metadata(new.get("metadata"))
     _set_type_meta(new, resource)
     # Wrong types make a built-in kind undecodable; for a custom one they are reported with all other problems.
-    mistyped = [] if resource.custom else resource.schema.mistyped(new)
+    mistyped = [] if resource.custom else resource.schema.mistyped(new, judged)
     if fault or mistyped:
         detail = fault or "; ".join(str(problem) for problem in mistyped)
         raise status.bad_request(
@@ -121,9 +124,10 @@ def spec_without_status(resource: Resource, found: Object) -> Object:
     return body
 
 
-def validation_problems(resource: Resource, new: Object) -> list[FieldProblem]:
-    """The problems of an object's metadata and schema."""
-    return [*metadata.check(new["metadata"], faults=resource.strategy.name_faults), *resource.schema.validate(new)]
+def validation_problems(resource: Resource, new: Object, judged: Object | None = None) -> list[FieldProblem]:
+    """The problems of an object's metadata and schema. Parts that it shares with ``judged`` have none."""
+    problems = list(metadata.check(new["metadata"], faults=resource.strategy.name_faults))
+    return problems + resource.schema.validate(new, judged)
 
 
 def new_problems(resource: Resource, problems: list[FieldProblem], old: Object) -> list[FieldProblem]:

@@ -190,9 +190,11 @@ class ObjectWriter:
         old: Object = _decode(record.value)
         old["apiVersion"] = resource.api_version
         new = edit(old)
+        # The definition of a custom resource may have changed since it was stored: it is judged as a whole.
+        judged = None if resource.custom else old
         try:
-            unknown = decode_object(new, target)
-            report_unknown_fields(unknown + resource.schema.prune(new), options, call, resource)
+            unknown = decode_object(new, target, judged)
+            report_unknown_fields(unknown + resource.schema.prune(new, judged), options, call, resource)
         except status.ApiError as error:
             if replaces or error.code != HTTPStatus.BAD_REQUEST:
                 raise
@@ -208,14 +210,14 @@ class ObjectWriter:
                 resource.strategy.on_update(new, old, call)
             case "status":
                 new = status_only(resource, new, old)
-                resource.schema.default(new)
+                resource.schema.default(new, judged)
                 resource.strategy.on_status(new, old, call)
             case _:  # the edit is the server's own (a binding, say): it may touch what clients may not
                 metadata.preserve_system_fields(new["metadata"], old["metadata"])
         update_managed_fields(owners, old, new, call)
         if new == old and not problems:
             return self._unchanged(record)
-        problems += new_problems(resource, validation_problems(resource, new), old)
+        problems += new_problems(resource, validation_problems(resource, new, judged), old)
         if not target.subresource:
             problems += resource.strategy.check(new)
             problems += resource.strategy.check_update(new, old)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubebase.field_error import FieldError
+from kubebase.text_cache import cached_by_text
 from kubesim.identity import ServerIdentity
 from kubesim.private_file import write_private
 
@@ -29,6 +30,7 @@ class TlsSetup(NamedTuple):
     authority: bytes
 
 
+@cached_by_text(64)  # each request names its host
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
     try:

@@ -8,6 +8,7 @@ responses.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -171,8 +172,15 @@ def read_json(content: bytes) -> Any:
         raise too_deep_error() from None
 
 
-def duplicate_fields(content: bytes) -> list[str]:
-    """The paths of duplicate fields in a JSON document. Decoders take the last; clients get a warning."""
+def duplicate_fields(content: bytes, decoded: Any = None) -> list[str]:
+    """The paths of duplicate fields in a JSON document. Decoders take the last; clients get a warning.
+
+    ``decoded`` is the document, if it was decoded already: counting its fields clears most documents quickly.
+    """
+    # Every field of the text ends with a quote and a colon, and duplicates are one field of the decoded document.
+    plain = isinstance(decoded, dict) and not _SPACE_BEFORE_COLON.search(content)
+    if plain and content.count(b'":') == _count_fields(decoded):
+        return []
     twice = False
 
     def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -186,6 +194,17 @@ def duplicate_fields(content: bytes) -> list[str]:
         return list(_duplicate_paths(json.loads(content, object_pairs_hook=_Pairs), "")) if twice else []
     except (ValueError, RecursionError):
         return []  # decoding the content reports the error
+
+
+def _count_fields(found: Any) -> int:
+    """How many fields all objects of a document have together."""
+    if found.__class__ is dict:
+        return len(found) + sum(_count_fields(value) for value in found.values() if value.__class__ in _NESTED)
+    return sum(_count_fields(value) for value in found if value.__class__ in _NESTED)
+
+
+_SPACE_BEFORE_COLON = re.compile(rb'"[ \t\r\n]+:')
+_NESTED = (dict, list)
 
 
 class _Pairs(list[tuple[str, Any]]):

@@ -96,6 +96,7 @@ class RequestHandler:
         verb = requests.request_verb(request.method, target, requests.parse_bool(query, "watch"))
         if verb not in target.resource.verbs and not target.subresource:
             raise status.method_not_allowed()
+        self._api.requests += 1
         call = self._api.new_context(ADMIN)
         call.manager = query.get("fieldManager") or request.header("user-agent").partition("/")[0] or ADMIN
         if target.resource.deprecation:
@@ -265,7 +266,7 @@ class RequestHandler:
 
         def decode(content: bytes) -> tuple[object, list[str]]:
             body = content_negotiation.decode_body(content, media)
-            twice = content_negotiation.duplicate_fields(content) if isinstance(body, dict) else []
+            twice = content_negotiation.duplicate_fields(content, body) if isinstance(body, dict) else []
             return body, twice
 
         body, call.duplicate_fields = await self._decoded(request, target, decode)

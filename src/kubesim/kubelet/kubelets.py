@@ -4,13 +4,18 @@ Changes of nodes and pods set timers. When a timer expires, the kubelet takes th
 change event sets the next timer. Steps run in parallel, because a write waits for the disk and one sync serves all.
 
 A lost node (annotation ``lost``) does nothing. When it returns it catches up: it reports the steps of the meantime with
-the times at which they would have happened.
+the times at which they would have happened. A kubelet that comes late to a pod reports admission and start in one
+write, as a real one reports only the latest status.
+
+The nodes share a process with the API server. While clients send requests, the kubelets pause between batches of steps,
+so that bindings and other requests come first.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -43,7 +48,12 @@ from kubesim.storage import Change
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 256
+AT_ONCE = 64
+"""Steps in a batch. They delay a request that arrives meanwhile by some milliseconds."""
+PAUSE_FACTOR = 2.0
+"""Pause after a batch during which clients sent requests, as a multiple of the CPU time of the batch."""
+LATE_SECONDS = 0.2
+"""Delay from which on a kubelet reports the admission and the start of a pod together."""
 RETRY_SECONDS = 1.0
 MOUNT_RETRY_SECONDS = 0.2
 """How often the kubelet looks again for the volume of a claim."""
@@ -235,7 +245,8 @@ class Kubelets:
     async def _run_timers(self) -> None:
         while True:
             self._wake.clear()
-            await self.run_due_steps()
+            while await self._run_batch():
+                pass
             due = self._timers.next_due()
             wait = None if due is None else max(0.0, due - self._clock.now())
             with suppress(TimeoutError):
@@ -245,10 +256,23 @@ class Kubelets:
     async def run_due_steps(self) -> int:
         """Take all steps that are due. Returns their number."""
         done = 0
-        while keys := self._timers.pop_due(self._clock.now(), AT_ONCE):
-            done += len(keys)
-            await asyncio.gather(*map(self._handle_timer, keys))
+        while count := await self._take_due_steps():
+            done += count
         return done
+
+    async def _run_batch(self) -> bool:
+        """Take some of the steps that are due, and pause if clients sent requests meanwhile; False: none is due."""
+        began, requests = time.thread_time(), self._api.requests
+        if not await self._take_due_steps():
+            return False
+        if self._api.requests != requests:
+            await asyncio.sleep(PAUSE_FACTOR * (time.thread_time() - began))
+        return True
+
+    async def _take_due_steps(self) -> int:
+        keys = self._timers.pop_due(self._clock.now(), AT_ONCE)
+        await asyncio.gather(*map(self._handle_timer, keys))
+        return len(keys)
 
     async def _handle_timer(self, key: str) -> None:
         kind, _, name = key.partition("/")
@@ -315,12 +339,16 @@ class Kubelets:
             pod_state.address, pod_state.admitted = host.capacity.new_address(), True
             host.capacity.reserve(pod_state.request, pod_state.address)
         own, identity = pod_state.address, self._config.identity
+        started = at + self._clock.real(self._config.start_seconds)
+        late = self._clock.now() >= (started + LATE_SECONDS if self._config.start_seconds else started)
+        if late:
+            pod_state.coming = started
 
         def admit(pod: Object) -> None:
             address = host.address if pod["spec"].get("hostNetwork") else own
             pod_lifecycle.admit(pod, at, host.address, address, identity)
-            if not self._config.start_seconds:
-                pod_lifecycle.start(pod, at, identity)
+            if late:
+                pod_lifecycle.start(pod, started, identity)
 
         await self._start(key, pod_state, admit)
 

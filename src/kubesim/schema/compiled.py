@@ -30,6 +30,7 @@ class SchemaNode:
         "forbids_others",
         "has_default",
         "holds",
+        "holds_since",
         "identity_keys",
         "is_set",
         "items",
@@ -49,6 +50,7 @@ class SchemaNode:
         "required",
         "text_checks",
         "tidy",
+        "tidy_since",
         "types",
         "unique",
     )
@@ -88,6 +90,10 @@ class SchemaNode:
         """Whether a value is certainly valid. If not, the full validation decides."""
         self.tidy: Callable[[Any], bool] = _unknown
         """Whether a value certainly has no unknown fields."""
+        self.holds_since: Callable[[Any, Any], bool] = _unknown_since
+        """The same as ``holds``, for a value that shares parts with an older, valid one: these are not visited."""
+        self.tidy_since: Callable[[Any, Any], bool] = _unknown_since
+        """The same as ``tidy``, for a value that shares parts with an older one without unknown fields."""
         self.fills: dict[str, SchemaNode] = {}  # the properties inside of which there can be something to fill in
         self.fills_others: SchemaNode | None = None
         self.fills_items: SchemaNode | None = None
@@ -143,6 +149,27 @@ class SchemaNode:
             removed += [f"[{index}]{path}" for path in below]
         return removed
 
+    def default_since(self, value: Any, old: Any) -> None:
+        """The same as ``default``, for an object that shares parts with an older, complete one."""
+        if value is old:
+            return
+        if value.__class__ is not dict or old.__class__ is not dict:
+            self.default(value)
+            return
+        for key, default in self.defaults:
+            if key not in value:
+                value[key] = copied(default)
+        has_null = False
+        for key, item in value.items():
+            if item is None:
+                has_null = True
+            elif item is not (before := old.get(key)):
+                node = self.fills.get(key, self.fills_others)
+                if node is not None:
+                    node.default_since(item, before)
+        if has_null:
+            self._replace_nulls(value)
+
     def default(self, value: Any) -> None:
         """Fill in defaults, and remove nulls where there may be none."""
         if value.__class__ is dict:
@@ -193,7 +220,15 @@ def _unknown(value: Any) -> bool:
     return False
 
 
+def _unknown_since(value: Any, old: Any) -> bool:
+    return False
+
+
 def _anything(value: Any) -> bool:
+    return True
+
+
+def _anything_since(value: Any, old: Any) -> bool:
     return True
 
 
@@ -202,3 +237,4 @@ NOTHING: Final = SchemaNode()
 NOTHING.items = NOTHING
 NOTHING.nullable = True
 NOTHING.holds = _anything
+NOTHING.holds_since = _anything_since

@@ -4,6 +4,10 @@ Nearly all objects that are written are valid and have no unknown fields, so thi
 functions that test the class of a value and then only the constraints for that class. Fields that are plain strings or
 booleans cost their object a single comparison. A negative answer may be wrong (a whole number written as 1.0); then the
 full validation, or the pruning, decides.
+
+An update changes little of an object, and what it leaves alone is the same Python object in the old and the new state.
+Each of the functions has a variant (``..._since``) that takes the old state and does not visit such parts, because they
+were judged when they were stored.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from kubesim.schema.uniqueness import identity
 from kubesim.schema.value_checks import WHOLE, is_among
 
 Verdict = Callable[[Any], bool]
+VerdictSince = Callable[[Any, Any], bool]
 
 _PLAIN = {"string": str, "boolean": bool}
 
@@ -30,6 +35,8 @@ def build_validators(node: SchemaNode) -> None:
     """Give a complete node its verdicts; its children need not have theirs yet."""
     node.holds = _holds(node)
     node.tidy = _tidy(node)
+    node.holds_since = _holds_since(node)
+    node.tidy_since = _tidy_since(node)
     node.fills = {name: child for name, child in node.properties.items() if child.is_filled}
     node.fills_others = node.additional if node.additional is not None and node.additional.is_filled else None
     node.fills_items = node.items if node.items is not None and node.items.is_filled else None
@@ -52,6 +59,35 @@ def _holds(node: SchemaNode) -> Verdict:
         return judge is not None and judge(value)
 
     return holds
+
+
+def _holds_since(node: SchemaNode) -> VerdictSince:
+    """The verdict on a value beside an older one that holds. Parts are compared by identity, which costs nothing."""
+    holds = node.holds
+    if node.types != ("object",) or _is_restricted(node):
+        return lambda value, old: value is old or holds(value)
+    properties, forbids_others = node.properties, node.forbids_others
+    others = None if forbids_others else node.additional
+    required, checks = node.required, _object_checks(node)
+
+    def holds_since(value: Any, old: Any) -> bool:
+        if value is old:
+            return True
+        if value.__class__ is not dict or old.__class__ is not dict:
+            return holds(value)
+        for key, item in value.items():
+            before = old.get(key, NOTHING)
+            if item is before:
+                continue
+            child = properties.get(key, others)
+            if child is None:
+                if forbids_others:
+                    return False
+            elif not child.holds_since(item, before):
+                return False
+        return all(name in value for name in required) and all(check(value) for check in checks)
+
+    return holds_since
 
 
 def _judges(node: SchemaNode) -> dict[type, Verdict]:
@@ -138,10 +174,7 @@ def _object_verdict(node: SchemaNode, may_be_null: bool) -> Verdict:
     others = None if forbids_others else node.additional
     plain = {name: kind for name, child in properties.items() if (kind := _plain_class(child)) is not None}
     plain_others = None if properties else _plain_class(others)
-    required = node.required
-    checks = [check.holds for check in node.object_checks]
-    if node.embedded:
-        checks.append(embedded.is_resource)
+    required, checks = node.required, _object_checks(node)
 
     def holds(value: Any) -> bool:
         if value.__class__ is not dict:
@@ -164,6 +197,14 @@ def _object_verdict(node: SchemaNode, may_be_null: bool) -> Verdict:
         return True
 
     return holds
+
+
+def _object_checks(node: SchemaNode) -> list[Verdict]:
+    """The constraints on an object as a whole."""
+    checks: list[Verdict] = [check.holds for check in node.object_checks]
+    if node.embedded:
+        checks.append(embedded.is_resource)
+    return checks
 
 
 def _list_verdict(node: SchemaNode, may_be_null: bool) -> Verdict:
@@ -217,4 +258,28 @@ def _tidy(node: SchemaNode) -> Verdict:
     return tidy
 
 
+def _tidy_since(node: SchemaNode) -> VerdictSince:
+    tidy, properties, others, preserves = node.tidy, node.properties, node.additional, node.preserves
+
+    def tidy_since(value: Any, old: Any) -> bool:
+        if value is old:
+            return True
+        if value.__class__ is not dict or old.__class__ is not dict:
+            return tidy(value)
+        for key, item in value.items():
+            before = old.get(key, NOTHING)
+            if item is before:
+                continue
+            child = properties.get(key, others)
+            if child is None:
+                if not preserves:
+                    return False
+            elif not child.tidy_since(item, before):
+                return False
+        return True
+
+    return tidy_since
+
+
 NOTHING.tidy = _tidy(NOTHING)
+NOTHING.tidy_since = _tidy_since(NOTHING)

@@ -17,6 +17,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from kubebase.quantity import QuantityError, parse
+from kubebase.text_cache import cached_by_text
 
 Test = Callable[[str], bool]
 
@@ -56,6 +57,7 @@ def is_quantity(value: str | float) -> bool:
     return True
 
 
+@cached_by_text()  # the timestamps of objects written together are equal
 def _is_time(text: str) -> bool:
     # With its offset, so that clients can parse an accepted time.
     return _TIME.fullmatch(text) is not None and _reads(lambda: datetime.fromisoformat(text.upper()).timestamp())

@@ -68,21 +68,26 @@ class Schema:
         """The root node, for strategic merge patches."""
         return Compilation(self.openapi).root
 
-    def mistyped(self, obj: dict[str, Any]) -> list[FieldProblem]:
-        """The values of the wrong JSON type; null has none, and what the schema does not know may have any."""
-        return [] if self._types.holds(obj) else findings(self._types, obj, "")
+    # ``old``, where given, is the stored object that ``obj`` replaces. Parts that both share (the same Python objects)
+    # were pruned, defaulted and validated when they were stored, and are not visited again.
 
-    def prune(self, obj: dict[str, Any]) -> list[str]:
+    def mistyped(self, obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldProblem]:
+        """The values of the wrong JSON type; null has none, and what the schema does not know may have any."""
+        return [] if self._types.holds_since(obj, old) else findings(self._types, obj, "")
+
+    def prune(self, obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
         """Remove unknown fields in place, and return their paths. ``metadata`` is not pruned."""
+        if self.root.tidy_since(obj, old):
+            return []
         return sorted(path[1:] for path in self.root.prune(obj))
 
-    def default(self, obj: dict[str, Any]) -> None:
+    def default(self, obj: dict[str, Any], old: dict[str, Any] | None = None) -> None:
         """Fill in defaults in place, and drop nulls where the schema does not allow them."""
-        self.root.default(obj)
+        self.root.default_since(obj, old)
 
-    def validate(self, obj: dict[str, Any]) -> list[FieldProblem]:
+    def validate(self, obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldProblem]:
         """The problems of an object."""
-        return [] if self.root.holds(obj) else findings(self.root, obj, "")
+        return [] if self.root.holds_since(obj, old) else findings(self.root, obj, "")
 
     @cached_property
     def applied(self) -> SchemaNode:

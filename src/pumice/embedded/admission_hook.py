@@ -61,7 +61,7 @@ class EmbeddedAdmission:
         if resource.qualified not in ADMITTED:
             return new
         admitted = self._review(CREATE if old is None else UPDATE, resource, new, old, call, dry_run).object or new
-        resource.schema.default(admitted)  # of what admission has added
+        resource.schema.default(admitted, new)  # of what admission has added: the rest has its defaults
         return admitted
 
     def admit_deletion(self, resource: Resource, old: Object, call: RequestContext, *, dry_run: bool) -> None:

@@ -10,7 +10,7 @@ changes that arrived together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from kubebase.resource_vector import Registry
 from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.kube.decode.convert import SCHEDULERS, describe
 from pumice.kube.decode.manifest_errors import ObjectError
-from pumice.kube.decode.storage import claims_of
+from pumice.kube.decode.storage import PodClaim, claims_of
 from pumice.kube.resources import NODES
 from pumice.kube.watch.change_queue import Change
 from pumice.model.hyper_nodes import HyperNode
@@ -34,7 +34,7 @@ from pumice.model.specs import (
     TaskSpec,
     TaskStatus,
 )
-from pumice.scheduler.gated_pods import GatedPods
+from pumice.scheduler.gated_pods import NO_JOBS, GatedPods
 from pumice.scheduler.volumes.volume_cache import STORAGE_RESOURCES, VolumeCache
 
 POD_GROUPS = "podgroups.scheduling.volcano.sh"
@@ -113,7 +113,7 @@ class ClusterCache:
             self._groups[change.key] = found
             yield from self._job_events({change.key})
             return
-        regated: set[str] = set()
+        regated: Set[str] = NO_JOBS
         if isinstance(found, TaskSpec):
             self._uids[f"pods/{change.key}"] = change.uid
             self._tasks[change.key] = found
@@ -126,7 +126,8 @@ class ClusterCache:
             found = self._with_volume_limits(found)
         if found is not None:
             yield from self._deliver(change.resource, change.key, found)
-        yield from self._job_events(regated)
+        if regated:
+            yield from self._job_events(regated)
 
     def settled_events(self) -> Iterator[Event]:
         """The events about limits of nodes and pods with claims, after all changes that arrived together."""
@@ -160,8 +161,9 @@ class ClusterCache:
 
     def _note_claims(self, key: str, pod: Any, task: TaskSpec) -> bool:
         """Record the claims of a pod. True: it has claims, and ``settled_events`` will report it."""
-        is_over = task.status in {TaskStatus.SUCCEEDED, TaskStatus.FAILED}
-        claims = claims_of(pod) if pod.spec.volumes and not is_over else ()
+        claims: tuple[PodClaim, ...] = ()
+        if pod.spec.volumes and task.status not in {TaskStatus.SUCCEEDED, TaskStatus.FAILED}:
+            claims = claims_of(pod)
         if claims:
             self.volumes.set_pod(key, claims)
             return True
@@ -179,7 +181,7 @@ class ClusterCache:
         limits = self.volumes.limits_of(node.name)
         return replace(node, volume_limits=limits) if limits else node
 
-    def _forget(self, change: Change[Any]) -> set[str]:
+    def _forget(self, change: Change[Any]) -> Set[str]:
         """Forget an object that is gone. Returns the jobs whose gated pods are others now."""
         if change.resource == NODES.name:
             self._nodes.pop(change.key, None)
@@ -195,7 +197,7 @@ class ClusterCache:
             self._enqueued.pop(change.key, None)
             self._groups.pop(change.key, None)
             self._uids.pop(f"podgroups/{change.key}", None)
-        return set()
+        return NO_JOBS
 
     def _as_assumed(self, key: str, uid: str, seen: TaskSpec) -> TaskSpec:
         assumed = self._assumed.get(key)

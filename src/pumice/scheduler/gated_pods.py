@@ -7,11 +7,13 @@ requests are deducted from the ``minResources`` of their job, as in Volcano.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from dataclasses import replace
 
 from pumice.kube.decode import api_types
 from pumice.model.specs import JobSpec, TaskSpec, TaskStatus, Vector
+
+NO_JOBS: frozenset[str] = frozenset()
 
 
 class GatedPods:
@@ -22,12 +24,12 @@ class GatedPods:
         self._requests: dict[str, dict[str, Vector]] = {}  # by job and pod
         self._job_of: dict[str, str] = {}  # by pod
 
-    def follow(self, key: str, pod: api_types.Pod, task: TaskSpec) -> set[str]:
+    def follow(self, key: str, pod: api_types.Pod, task: TaskSpec) -> Set[str]:
         """Follow a pod that has changed. Returns the jobs whose gated pods are others now."""
         job = task.job if self._is_gated(pod, task) else None
         before = self._job_of.get(key)
         if job == before and (job is None or self._requests[job][key] == task.request):
-            return set()
+            return NO_JOBS
         changed = self.forget(key)
         if job is None:
             return changed
@@ -35,11 +37,11 @@ class GatedPods:
         self._job_of[key] = job
         return changed | {job}
 
-    def forget(self, key: str) -> set[str]:
+    def forget(self, key: str) -> Set[str]:
         """Forget a pod that is gone. Returns the job that had it among its gated pods, if one did."""
         job = self._job_of.pop(key, None)
         if job is None:
-            return set()
+            return NO_JOBS
         del self._requests[job][key]
         if not self._requests[job]:
             del self._requests[job]
@@ -58,5 +60,7 @@ class GatedPods:
 
     def _is_gated(self, pod: api_types.Pod, task: TaskSpec) -> bool:
         """Whether a pod that is ours to place waits for its gates."""
-        ours = not pod.spec.scheduler_name or pod.spec.scheduler_name in self._schedulers
-        return ours and bool(pod.spec.scheduling_gates) and task.status is TaskStatus.PENDING
+        spec = pod.spec
+        if not spec.scheduling_gates or task.status is not TaskStatus.PENDING:
+            return False
+        return not spec.scheduler_name or spec.scheduler_name in self._schedulers

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kubebase.resource_vector import Registry
 from pumice.config.plugin_loader import plugin_factories
@@ -36,8 +37,9 @@ from pumice.kube.resources import (
     QUEUES,
     RESOURCE_QUOTAS,
 )
-from pumice.kube.watch.change_queue import ChangeQueue
+from pumice.kube.watch.change_queue import Change, ChangeQueue
 from pumice.kube.watch.informer import Informer
+from pumice.kube.watch.initial_sync import initial_changes
 from pumice.scheduler.binder import WRITE_RATE, Binder
 from pumice.scheduler.cluster_cache import ClusterCache
 from pumice.scheduler.config_watcher import ConfigWatcher
@@ -113,6 +115,7 @@ class Scheduler:
         self._queues.announce(config, schedulers)
         self._informers: list[Informer[object]] = [Informer(api, resource, self._feed) for resource in WATCHED]  # type: ignore[arg-type]  # each reads its own kind, the feed takes all
         self._heard: list[Event] = []
+        self._changes: list[Change[Any]] = []  # applied to the engine since the last cycle
         self._told: list[Event] = []  # since the last cycle
         self._woken = asyncio.Event()
         self.cycles = 0
@@ -120,6 +123,8 @@ class Scheduler:
         self.watchers: list[Callable[[Cycle], None]] = []  # called after each cycle; must not change the engine
         self._begun = False
         self._last = time.monotonic()  # end of the last cycle
+        self._sync_seconds = 0.0  # from the start of the informers until the engine had their first lists
+        self._build_seconds = 0.0  # of these, for converting objects and building the state of the engine
 
     def _budgets_count(self) -> bool:
         """Whether the configuration in force lets disruption budgets hold off evictions."""
@@ -168,9 +173,12 @@ class Scheduler:
             tasks.create_task(self._recorder.run())
             if self._config_file is not None:
                 tasks.create_task(self._config_file.watch(self.reconfigure))
-            for informer in self._informers:
-                await informer.synced.wait()
+            began = time.monotonic()
+            self._replace_engine(int(self._now() * 1_000_000))  # opens the decision log before the first event
+            async for changes in initial_changes(self._feed, self._informers):
+                self._take_in(changes)
             self._begun, self._last = True, time.monotonic()
+            self._sync_seconds = self._last - began
             self.cycle()
             tasks.create_task(self._pods.run())
             tasks.create_task(self.binder.retire_conditions(lambda *about: "/".join(about) in self.queue_conditions))
@@ -197,10 +205,8 @@ class Scheduler:
         heard, self._heard = self._heard, []
         for event in heard:
             self._deliver(event)
-        changes = self._feed.drain()
-        for change in changes:
-            for event in self.cache.events_for(change):
-                self._deliver(event)
+        self._take_in(self._feed.drain())
+        changes, self._changes = self._changes, []
         for event in self.cache.settled_events():
             self._deliver(event)
         decisions = self._decide(int(now * 1_000_000))
@@ -214,6 +220,21 @@ class Scheduler:
         for watcher in self.watchers:
             watcher(cycle)
         self._last = time.monotonic()
+        if self.cycles == 1:
+            log.info(
+                "Completed the first cycle: objects=%d sync=%.2fs build=%.2fs cycle=%.2fs",
+                *(len(changes), self._sync_seconds, self._build_seconds, time.perf_counter() - began),
+            )
+
+    def _take_in(self, changes: list[Change[Any]]) -> None:
+        """Apply changes of the cluster to the engine."""
+        began = time.perf_counter()
+        for change in changes:
+            for event in self.cache.events_for(change):
+                self._deliver(event)
+        self._changes += changes
+        if not self.cycles:
+            self._build_seconds += time.perf_counter() - began
 
     def _deliver(self, event: Event) -> None:
         """Apply an event to the engine. Every event passes here, so that the decision log is complete."""

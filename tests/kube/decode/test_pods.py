@@ -1,8 +1,13 @@
 """Pods as tasks: request, job, role, status, and whose they are."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubebase.label_selector import Requirement
+from kubebase.resource_vector import Registry, ResourceError
+from pumice.kube.decode import api_types
+from pumice.kube.decode.pods import _whole_request, request_of
 from pumice.model.specs import FREE, Constraints, PodTerm, TaskSpec, TaskStatus
 
 HEAD = "apiVersion: v1\nkind: Pod\n"
@@ -317,3 +322,50 @@ def test_preemptable_is_true_or_false(refusal, place):
 def test_cards_of_a_pod_on_a_node(describe, text, node, cards):
     head = f"{HEAD}metadata: {{name: p, annotations: {{volcano.sh/gpu-index: '{text}'}}}}\n"
     assert describe(f"{head}spec: {{nodeName: '{node}', containers: []}}").cards == cards
+
+
+QUANTITIES = st.dictionaries(
+    st.sampled_from(["cpu", "memory", "nvidia.com/gpu", "example.com/card"]),
+    st.sampled_from(["1", "500m", "2Gi", "-1", "much", 3, 0.5]),
+    max_size=3,
+)
+RESOURCES = st.builds(api_types.Resources, QUANTITIES, QUANTITIES)
+CONTAINERS = st.lists(
+    st.builds(api_types.Container, name=st.sampled_from(["a", "b"]), resources=RESOURCES), max_size=2
+).map(tuple)
+STATUSES = st.lists(
+    st.builds(
+        api_types.ContainerStatus,
+        name=st.sampled_from(["a", "b", "c"]),
+        allocated_resources=st.none() | QUANTITIES,
+        resources=st.none() | st.builds(api_types.ActualResources, requests=QUANTITIES),
+    ),
+    max_size=2,
+).map(tuple)
+PODS = st.builds(
+    api_types.Pod,
+    spec=st.builds(
+        api_types.PodSpec,
+        containers=CONTAINERS,
+        init_containers=st.just(()) | CONTAINERS,
+        overhead=st.just({}) | QUANTITIES,
+        resources=st.none() | RESOURCES,
+    ),
+    status=st.builds(api_types.PodStatus, container_statuses=st.just(()) | STATUSES),
+)
+
+
+@given(st.lists(PODS, min_size=1, max_size=4))
+def test_a_cached_request_is_the_one_that_was_counted(pods):
+    # The two registries learn the resources in the same order, whatever the cache holds.
+    quick, slow = Registry(), Registry()
+
+    def counted(count, pod, registry):
+        try:
+            return count(pod, registry)
+        except ResourceError as error:
+            return str(error)
+
+    for pod in [*pods, *pods]:
+        assert counted(request_of, pod, quick) == counted(_whole_request, pod, slow)
+        assert quick.names == slow.names

@@ -47,6 +47,27 @@ def test_fields_that_come_twice_are_named_by_their_paths() -> None:
     assert content_negotiation.read_json(content)["a"] == 2
 
 
+KEYS = st.sampled_from(["a", "b", '":', "\u00e4", 'a":'])
+COLONS = st.sampled_from([":", ": ", " : ", "\t:"])
+TEXTS = st.recursive(
+    st.sampled_from(["1", "null", '"x"', r'"\":"', r'"a\" :1"']),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: f"[{','.join(items)}]")
+        | st.lists(st.tuples(KEYS.map(json.dumps), COLONS, inner), max_size=4).map(
+            lambda fields: "{" + ",".join("".join(parts) for parts in fields) + "}"
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(TEXTS)
+def test_counting_fields_finds_the_documents_with_duplicates(text: str) -> None:
+    content = text.encode()
+    decoded = content_negotiation.read_json(content)
+    assert content_negotiation.duplicate_fields(content, decoded) == content_negotiation.duplicate_fields(content)
+
+
 def test_yaml_says_what_json_could_say() -> None:
     content = b"a: &x [1, 2.0]\nb: *x\nwhen: 2026-01-01\n7: text\n"
     found = content_negotiation.decode_body(content, "application/yaml; charset=utf-8")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import groupby
 from unittest.mock import patch
 
 import pytest
 
 from kubesim.clock import parse_time
-from tests.support.simulated import cluster, eventually, lasting, pod, run
+from kubesim.kubelet.kubelets import Kubelets
+from kubesim.kubelet.node_template import make_nodes, parse_capacity
+from kubesim.storage import Change
+from tests.support.simulated import CAPACITY, cluster, eventually, lasting, pod, run
+from tests.support.still_clock import StillClock
 
 
 def conditions(found):
@@ -33,7 +38,7 @@ def test_pod_succeeds_after_run_seconds():
             return phases, up, c.pod("p"), c.node("node-000")
 
     phases, up, done, node = run(scenario())
-    assert phases == ["Pending", "Pending", "Running", "Succeeded"]
+    assert [phase for phase, _ in groupby(phases)] == ["Pending", "Running", "Succeeded"]
     assert up["status"]["hostIP"] == node["status"]["addresses"][0]["address"]
     assert up["status"]["podIP"].startswith(node["spec"]["podCIDR"].removesuffix("0/24"))
     assert conditions(up)["Ready"] == "True"
@@ -42,6 +47,54 @@ def test_pod_succeeds_after_run_seconds():
     assert conditions(done)["Ready"] == "False"
     end = done["status"]["containerStatuses"][0]["state"]["terminated"]
     assert (end["exitCode"], end["reason"]) == (0, "Completed")
+
+
+@pytest.mark.parametrize(("delay", "writes"), [(0.0, ["Pending", "Running"]), (60.0, ["Running"])])
+def test_a_kubelet_that_is_late_reports_admission_and_start_in_one_write(delay, writes):
+    async def scenario():
+        async with cluster(kubelets=False) as c:
+            kubelets = Kubelets(c.api, clock := StillClock(speed=1), make_nodes(1, parse_capacity(CAPACITY)))
+            await kubelets.register()
+            kubelets.on_node_change(await read("nodes/node-000", c))
+            await c.run_pod("p")
+            kubelets.on_pod_change(await read("pods/default/p", c))
+            phases, bound = [], clock.now()
+            clock.time += delay
+            while await kubelets.run_due_steps():
+                phases.append(c.phase("p"))
+                kubelets.on_pod_change(await read("pods/default/p", c))
+                clock.time += 0.1
+            return phases, bound, c.pod("p")["status"]
+
+    async def read(key, c):
+        record = c.api.store.latest(key)
+        return Change(record.revision, key, record.value)
+
+    phases, bound, status = run(scenario())
+    assert phases == writes
+    assert parse_time(status["startTime"]) == bound  # when it would have happened
+    assert parse_time(status["containerStatuses"][0]["state"]["running"]["startedAt"]) == bound
+
+
+def test_kubelets_pause_between_batches_while_clients_send_requests():
+    async def scenario(requests):
+        async with cluster(kubelets=False) as c:
+            kubelets, pauses = Kubelets(c.api, c.clock), []
+
+            async def take_steps():
+                c.api.requests += requests
+                return 1
+
+            async def pause(seconds):
+                pauses.append(seconds)
+
+            kubelets._take_due_steps = take_steps
+            with patch("kubesim.kubelet.kubelets.asyncio.sleep", pause):
+                assert await kubelets._run_batch()
+            return len(pauses)
+
+    assert run(scenario(requests=1)) == 1
+    assert run(scenario(requests=0)) == 0
 
 
 @pytest.mark.parametrize(("said", "code"), [("true", 1), ("42", 42)])

@@ -119,6 +119,48 @@ def test_what_is_quickly_found_right_is_right(schema: Schema, obj: dict[str, Any
         assert findings(schema.root, obj, "") == []
 
 
+def _edited(old: Any, choose: st.DataObject) -> Any:
+    """A state after an edit as verbs make it: what the edit left alone is the same object as before."""
+    kept = dict(old)
+    for key in choose.draw(st.sets(NAMES, max_size=3)):
+        if isinstance(old.get(key), dict) and choose.draw(st.booleans()):
+            kept[key] = _edited(old[key], choose)
+        elif choose.draw(st.booleans()):
+            kept[key] = choose.draw(JSON)
+        else:
+            kept.pop(key, None)
+    return kept
+
+
+@given(schemas(), OBJECTS, st.data())
+@settings(max_examples=150)
+def test_a_change_of_a_stored_object_is_judged_as_the_whole(
+    schema: Schema, stored: dict[str, Any], choose: st.DataObject
+) -> None:
+    schema.prune(stored)
+    schema.default(stored)
+    new = _edited(stored, choose)
+    whole = copy.deepcopy(new)
+    if not schema.mistyped(stored):
+        assert schema.mistyped(new, stored) == schema.mistyped(whole)
+    if not schema.validate(stored):
+        assert schema.validate(new, stored) == schema.validate(whole)
+    assert schema.prune(copy.deepcopy(new), None) == schema.prune(whole)
+    changed = _unshared(new, stored)
+    assert schema.prune(changed, stored) == schema.prune(copy.deepcopy(new))
+    assert changed == whole
+    schema.default(changed, stored)
+    schema.default(whole)
+    assert changed == whole
+
+
+def _unshared(new: Any, old: Any) -> Any:
+    """A copy that may be changed in place, except for the parts that are those of the old state."""
+    if new is old or not isinstance(new, dict) or not isinstance(old, dict):
+        return new if new is old else copy.deepcopy(new)
+    return {key: _unshared(item, old.get(key)) for key, item in new.items()}
+
+
 @given(schemas(), OBJECTS)
 def test_what_was_pruned_is_named(schema: Schema, obj: dict[str, Any]) -> None:
     def size(value: Any) -> int:

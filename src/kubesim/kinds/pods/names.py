@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from kubebase.text_cache import cached_by_text
 from kubesim.api.field_errors import FieldProblem, invalid, required, unsupported
 from kubesim.api.metadata import LABEL_RULE, SUBDOMAIN_RULE
 
@@ -102,6 +103,7 @@ def check_address(text: str, field: str) -> Iterator[FieldProblem]:
         yield invalid(field, text, ADDRESS_RULE)
 
 
+@cached_by_text()  # a pod's address is checked with each of its status updates
 def version(text: str) -> int | None:
     """4 or 6, or None if the text is no IP address."""
     try:

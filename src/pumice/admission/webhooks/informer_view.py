@@ -18,6 +18,7 @@ from pumice.kube.client.api import Api
 from pumice.kube.resources import HYPER_NODES, JOB_TEMPLATES, JOBS, NAMESPACES, NODES, POD_GROUPS, QUEUES, Document
 from pumice.kube.watch.change_queue import Change, ChangeQueue
 from pumice.kube.watch.informer import Informer
+from pumice.kube.watch.initial_sync import initial_changes
 
 OBSERVE_TIMEOUT = 10.0
 """Seconds within which an informer must show an admitted object."""
@@ -51,9 +52,8 @@ class InformerView:
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers:
                 tasks.create_task(informer.run())
-            for informer in self._informers:
-                await informer.synced.wait()
-            self._take(self._feed.drain())
+            async for changes in initial_changes(self._feed, self._informers):
+                self._take(changes)
             self.complete.set()
             async for changes in self._feed:
                 self._take(changes)

@@ -6,8 +6,7 @@ checked and converted. Any error in it raises ``ObjectError``; no object is conv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from kubebase.field_error import FieldError
@@ -76,17 +75,21 @@ def decode(
     ``created`` is its creation time, in microseconds, unless it carries one of its own.
     """
     kind = _kind(document)
-    with _named(lambda: _name(document, kind)):
+    try:
         return _translated(kind, read(document, kind.shape), registry, created, schedulers)
+    except (FieldError, ResourceError, RecursionError) as error:
+        raise _object_error(_name(document, kind), error) from None
 
 
 def describe(
     kind: str, decoded: api_types.Object, *, registry: Registry, schedulers: Collection[str] = SCHEDULERS
 ) -> Described | None:
     """The description of an object that an API has sent, already decoded; None if the engine does not need it."""
-    about = decoded.metadata
-    with _named(lambda: "/".join(filter(None, (kind, about.namespace, about.name)))):
+    try:
         return _translated(_KINDS[kind], decoded, registry, 0, schedulers)
+    except (FieldError, ResourceError, RecursionError) as error:
+        about = decoded.metadata
+        raise _object_error("/".join(filter(None, (kind, about.namespace, about.name))), error) from None
 
 
 def _translated(
@@ -101,18 +104,14 @@ def _translated(
     return kind.translate(_Source(decoded, metadata.namespace or "default", created, registry, schedulers))
 
 
-@contextmanager
-def _named(name: Callable[[], str]) -> Iterator[None]:
-    """Add the name of the object to errors."""
-    try:
-        yield
-    except FieldError as error:
-        raise ObjectError(name(), error.field, error.message) from None
-    except ResourceError as error:
-        field, _, message = str(error).partition(": ")
-        raise ObjectError(name(), field, message) from None
-    except RecursionError:
-        raise ObjectError(name(), "spec.hierarchy", "Too deep: entries are nested too deeply") from None
+def _object_error(name: str, error: FieldError | ResourceError | RecursionError) -> ObjectError:
+    """An error of a conversion, with the name of the object."""
+    if isinstance(error, FieldError):
+        return ObjectError(name, error.field, error.message)
+    if isinstance(error, RecursionError):
+        return ObjectError(name, "spec.hierarchy", "Too deep: entries are nested too deeply")
+    field, _, message = str(error).partition(": ")
+    return ObjectError(name, field, message)
 
 
 def _kind(document: Mapping[str, Any]) -> _Kind:

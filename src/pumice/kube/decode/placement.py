@@ -33,8 +33,8 @@ def constraints(spec: api_types.PodSpec, namespace: str, labels: Labels) -> Cons
     """Where a pod that we place may run."""
     ports = _host_ports(spec)
     affinity, spread = spec.affinity, spec.topology_spread_constraints
-    if not (ports or spec.node_selector or affinity or spec.tolerations or spread):
-        return FREE
+    if not (ports or spec.node_selector or affinity or spread):
+        return _tolerating(spec.tolerations)
     affinity = affinity or api_types.Affinity()
     return _interned(
         Constraints(
@@ -88,6 +88,12 @@ def _node_preferred(preferred: tuple[api_types.PreferredNodes, ...]) -> tuple[No
 
 
 @lru_cache(maxsize=1 << 12)  # the API server gives nearly every pod the same two
+def _tolerating(tolerations: tuple[api_types.Toleration, ...]) -> Constraints:
+    """The constraints of a pod that has tolerations and nothing else, or not even these."""
+    return _interned(Constraints(tolerations=_tolerations(tolerations))) if tolerations else FREE
+
+
+@lru_cache(maxsize=1 << 12)
 def _tolerations(tolerations: tuple[api_types.Toleration, ...]) -> tuple[Toleration, ...]:
     found = {_toleration(toleration, f"spec.tolerations[{i}]") for i, toleration in enumerate(tolerations)}
     return tuple(sorted(found, key=lambda t: (t.key, t.operator, t.value, t.effect)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from functools import lru_cache
+from typing import TypeAlias
 
 from kubebase.pod_request import pod_request
 from kubebase.resource_vector import Registry, milli_amounts
@@ -19,6 +21,9 @@ PLACED_BY = "pumice.dev/placed-by"
 
 GPU_INDEX = "volcano.sh/gpu-index"
 """The cards of its node that a pod uses, with commas between."""
+
+PlainAmounts: TypeAlias = tuple[tuple[tuple[tuple[str, object], ...], tuple[tuple[str, object], ...]], ...]
+"""Requests and limits of containers."""
 
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 
@@ -54,12 +59,47 @@ def task(pod: api_types.Pod, namespace: str, created: int, registry: Registry, s
 
 def _cards(text: str) -> tuple[int, ...]:
     """The numbers of cards; what is no list of numbers names none."""
+    if not text:
+        return ()
     parts = text.split(",")
     return tuple(map(int, parts)) if all(part.isascii() and part.isdecimal() for part in parts) else ()
 
 
 def request_of(pod: api_types.Pod, registry: Registry) -> Vector:
     """The request of a pod; during a resize of a container the largest of what it may hold."""
+    amounts = _plain_amounts(pod)
+    return _whole_request(pod, registry) if amounts is None else _plain_request(registry, len(registry), amounts)
+
+
+def _plain_amounts(pod: api_types.Pod) -> PlainAmounts | None:
+    """Requests and limits of each container if the request of the pod depends on nothing else; else None."""
+    spec = pod.spec
+    if spec.init_containers or spec.overhead or spec.resources is not None:
+        return None
+    for status in pod.status.container_statuses:
+        if (status.allocated_resources or status.resources) and _is_resized(spec.containers, status):
+            return None
+    return tuple(
+        (tuple(container.resources.requests.items()), tuple(container.resources.limits.items()))
+        for container in spec.containers
+    )
+
+
+def _is_resized(containers: Sequence[api_types.Container], status: api_types.ContainerStatus) -> bool:
+    """Whether a container may hold something else than its spec says."""
+    requests = next((one.resources.requests for one in containers if one.name == status.name), None)
+    given = status.resources.requests if status.resources is not None else None
+    return any(each and each != requests for each in (status.allocated_resources, given))
+
+
+@lru_cache(maxsize=1 << 12)  # the pods of a job are alike, and each is converted whenever its status changes
+def _plain_request(registry: Registry, resources: int, amounts: PlainAmounts) -> Vector:
+    """The request of a pod of plain containers. ``resources``: how many the registry knows, the length of vectors."""
+    found = ({"resources": {"requests": dict(requests), "limits": dict(limits)}} for requests, limits in amounts)
+    return pod_request(registry, found)
+
+
+def _whole_request(pod: api_types.Pod, registry: Registry) -> Vector:
     spec, status = pod.spec, pod.status
     return pod_request(
         registry,
@@ -109,8 +149,12 @@ def _requirements(resources: api_types.Resources) -> dict[str, api_types.Quantit
 
 def _started(status: api_types.PodStatus) -> int:
     """When a pod was bound, by the API server's clock; without that, when its node started it."""
-    bound = (each for each in status.conditions if each.type == "PodScheduled" and each.status == "True")
-    since = next((each.last_transition_time for each in bound), None) or status.start_time
+    since = None
+    for condition in status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "True":
+            since = condition.last_transition_time
+            break
+    since = since or status.start_time
     return microseconds(since) if since is not None else 0
 
 

@@ -27,6 +27,8 @@ _POLICIES = {"PreemptLowerPriority": True, "Never": False}
 
 def preemptable(metadata: api_types.Metadata) -> bool | None:
     """Whether an object's pods may be evicted; None: not set."""
+    if PREEMPTABLE not in metadata.annotations and PREEMPTABLE not in metadata.labels:
+        return None
     for place, texts in (("annotations", metadata.annotations), ("labels", metadata.labels)):
         text = texts.get(PREEMPTABLE)
         if text is not None:

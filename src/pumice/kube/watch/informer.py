@@ -108,6 +108,7 @@ class Informer(Generic[T]):
         self._backoff = backoff or Backoff()
         self._silence = silence
         self._unreadable = unreadable
+        self._name = resource.name
         self._known: dict[str, CachedObject[T]] = {}
         self._position = ""  # the revision that the copy stands at; empty: a list is needed
         self._empty_watches = 0  # watches that began, in a row, and have brought nothing
@@ -284,7 +285,7 @@ class Informer(Generic[T]):
         one: CachedObject[Any] | None = new or old
         assert one is not None  # something has changed
         before, after = old.object if old else None, new.object if new else None
-        self._feed.put(Change(self.resource.name, key, one.uid, one.revision, before, after))
+        self._feed.put(Change(self._name, key, one.uid, one.revision, before, after))
 
 
 def _older(one: str, other: str) -> bool:
