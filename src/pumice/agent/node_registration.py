@@ -22,6 +22,8 @@ LEASE_SECONDS = 40
 RENEW_SECONDS = 10.0
 REPORT_SECONDS = 300.0
 SIMULATED = "pumice.dev/simulated"
+RUNTIME_LABEL = {"pumice.dev/runtime": "process"}
+"""The label by which users choose nodes that run pods as processes."""
 PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 log = logging.getLogger(__name__)
@@ -81,7 +83,7 @@ class NodeRegistration:
             "kind": "Node",
             "metadata": {
                 "name": self._name,
-                "labels": {**self._machine.labels, "kubernetes.io/hostname": self._name},
+                "labels": {**self._machine.labels, **RUNTIME_LABEL, "kubernetes.io/hostname": self._name},
                 "annotations": {SIMULATED: "false"},
             },
             "status": {

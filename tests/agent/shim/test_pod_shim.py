@@ -14,9 +14,10 @@ from tests.support.shims import container, shimmed_pod
 
 DAEMON = """
 import os, sys, time
-if os.fork() == 0:
+from os import fork
+if fork() == 0:
     os.setsid()
-    if os.fork() == 0:
+    if fork() == 0:
         print(os.getpid(), flush=True)
         time.sleep(600)
     os._exit(0)

@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 
 LONGEST_PART = 16 * 1024
+NANOSECONDS = 10**9
 
 
 class LogWriter:
@@ -21,20 +22,21 @@ class LogWriter:
         self._most_files = most_files
         self._size = 0
         self._begun: dict[str, bytes] = {}  # by stream: a line that has no end yet
+        self._moment = 0  # of the last line, in nanoseconds since 1970
+        self._second = (0, "")  # as text, which most lines share
         self._file = self._opened()
 
     def write(self, stream: str, content: bytes) -> None:
         """Take what a process has written."""
         lines = (self._begun.pop(stream, b"") + content).split(b"\n")
         rest = lines.pop()
-        head = f"{_now()} {stream} ".encode()
         parts = []
         for line in lines:
             last = max(0, len(line) - 1) // LONGEST_PART * LONGEST_PART
-            parts += [head + b"P " + line[at : at + LONGEST_PART] + b"\n" for at in range(0, last, LONGEST_PART)]
-            parts.append(head + b"F " + line[last:] + b"\n")
+            parts += [self._part(stream, b"P", line[at : at + LONGEST_PART]) for at in range(0, last, LONGEST_PART)]
+            parts.append(self._part(stream, b"F", line[last:]))
         while len(rest) >= LONGEST_PART:
-            parts.append(head + b"P " + rest[:LONGEST_PART] + b"\n")
+            parts.append(self._part(stream, b"P", rest[:LONGEST_PART]))
             rest = rest[LONGEST_PART:]
         if rest:
             self._begun[stream] = rest
@@ -43,9 +45,23 @@ class LogWriter:
     def close(self) -> None:
         """Write lines that never ended, and close the file."""
         for stream, rest in self._begun.items():
-            self._append(f"{_now()} {stream} P ".encode() + rest + b"\n")
+            self._append(self._part(stream, b"P", rest))
         self._begun.clear()
         os.close(self._file)
+
+    def _part(self, stream: str, tag: bytes, text: bytes) -> bytes:
+        """A line of the file. No two have the same time, so that a follower can tell what it has seen."""
+        self._moment = moment = max(time.time_ns(), self._moment + 1)
+        seconds = moment // NANOSECONDS
+        if seconds != self._second[0]:
+            self._second = (seconds, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)))
+        return b"%b.%09dZ %b %b %b\n" % (
+            self._second[1].encode(),
+            moment % NANOSECONDS,
+            stream.encode(),
+            tag,
+            text,
+        )
 
     def _append_parts(self, parts: list[bytes]) -> None:
         """Append lines together, as many as a file still takes."""
@@ -83,8 +99,3 @@ class LogWriter:
     def _opened(self) -> int:
         self._size = 0
         return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-
-
-def _now() -> str:
-    nanos = time.time_ns()
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(nanos // 10**9))}.{nanos % 10**9:09d}Z"
