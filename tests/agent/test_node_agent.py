@@ -181,7 +181,7 @@ def test_pods_go_on_without_the_agent_and_are_adopted(tmp_path: Path) -> None:
 
     async def check(world: AgentWorld) -> None:
         async with world.agent():
-            script = f"echo $$; while ! test -e {tmp_path}/go; do sleep 0.02; done; exit 4"
+            script = f"echo $$$$; while ! test -e {tmp_path}/go; do sleep 0.02; done; exit 4"
             for name in ("stays", "deleted"):
                 await world.submit(name, script.replace("/go", f"/{name}"))
             await world.submit("ends", script)

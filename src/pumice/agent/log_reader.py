@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,24 +45,22 @@ def log_path(folder: Path, container: str, *, previous: bool) -> Path:
     return runs / f"{numbers[-2 if previous else -1]}.log"
 
 
-async def read_log(path: Path, query: LogQuery, *, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def read_log(path: Path, query: LogQuery, *, is_over: Callable[[], bool]) -> AsyncGenerator[bytes, None]:
     """The lines that are wanted. A follower gets what is written from then on, until the run has ended."""
     left = query.limit
-    reader = _LogFiles(path)
-    for block in _wanted_blocks(reader.existing_lines(query.tail), query):
-        yield block if left is None else block[:left]
-        if left is not None:
-            left -= len(block)
-            if left <= 0:
+    with closing(_LogFiles(path)) as files:
+        lines = files.existing_lines(query.tail)
+        while True:
+            over = not query.follow or is_over()  # before the look, so that nothing is missed
+            for block in _wanted_blocks(lines, query):
+                yield block if left is None else block[:left]
+                left = None if left is None else left - len(block)
+                if left is not None and left <= 0:
+                    return
+            if over:
                 return
-    while query.follow:
-        over = is_over()  # before the last look, so that nothing is missed
-        for block in _wanted_blocks(reader.new_lines(), query):
-            yield block if left is None else block[:left]
-            left = None if left is None else left - len(block)
-        if over or (left is not None and left <= 0):
-            return
-        await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
+            lines = files.new_lines()
 
 
 def _wanted_blocks(lines: Iterator[bytes], query: LogQuery) -> Iterator[bytes]:
@@ -101,6 +99,10 @@ class _LogFiles:
         self._path = path
         self._file = path.open("rb")
         self._rest = b""
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
 
     def existing_lines(self, tail: int | None) -> Iterator[bytes]:
         """The lines that are there now, or the last of them."""

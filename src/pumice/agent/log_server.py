@@ -12,7 +12,7 @@ import secrets
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -116,9 +116,11 @@ class LogServer:
             return await _send_error(writer, "400 Bad Request", str(error))
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n")
         number = int(path.stem)
-        async for block in read_log(path, log_query, is_over=lambda: is_run_over(folder, container, number)):
-            writer.write(block)
-            await writer.drain()
+        blocks = read_log(path, log_query, is_over=lambda: is_run_over(folder, container, number))
+        async with aclosing(blocks):
+            async for block in blocks:
+                writer.write(block)
+                await writer.drain()
         return None
 
     def _find(self, uid: str, container: str) -> PodFolder:
