@@ -30,6 +30,7 @@ from kubesim.http.content_negotiation import ResponseFormat, negotiate_format
 from kubesim.kinds.crds import compile_patterns
 from kubesim.kinds.custom_resources import QUALIFIED as DEFINITIONS
 from kubesim.kubelet.logs import pod_log
+from kubesim.kubelet.node_logs import open_node_log, real_node
 from kubesim.registry.registry import Object
 from kubesim.registry.version_endpoints import VersionEndpoints
 from kubesim.storage import Record, StorageFailed
@@ -137,7 +138,7 @@ class RequestHandler:
 
     async def _get(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         if target.subresource == "log":
-            return self._log(target, query)
+            return await self._log(target, query)
         if target.subresource not in {"", "status", "scale"}:
             raise status.method_not_allowed()
         form = _form(request)
@@ -159,10 +160,15 @@ class RequestHandler:
 
         return UsageReader(self._api, time.time())
 
-    def _log(self, target: Target, query: Query) -> Response:
+    async def _log(self, target: Target, query: Query) -> Response:
         pod, options = subresources.read_log(self._api, target, query)
+        follow = requests.parse_bool(query, "follow")
+        node = real_node(self._api, pod)
+        if node is not None:
+            content = await open_node_log(self._api, node, pod, options, follow=follow)
+            return Response(content_type="text/plain", stream=content)
         text = pod_log(pod, options)  # errors must come before the response starts
-        if not requests.parse_bool(query, "follow"):
+        if not follow:
             return Response(text.encode(), content_type="text/plain")
         from kubesim.kubelet.log_follower import follow_log
 

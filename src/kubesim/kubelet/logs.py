@@ -25,7 +25,7 @@ class LogOptions:
 def pod_log(pod: Object, excerpt: LogOptions | None = None) -> str:
     """The log of one container of a pod. ``ApiError`` if there is none to show."""
     excerpt = excerpt or LogOptions()
-    container = _chosen(pod, excerpt.container)
+    container = chosen_container(pod, excerpt.container)
     if not pod["spec"].get("nodeName"):
         return ""
     lines = list(_lines(pod, container, previous=excerpt.previous))
@@ -39,7 +39,7 @@ def pod_log(pod: Object, excerpt: LogOptions | None = None) -> str:
 
 def container_entry(pod: Object, container: str) -> Object | None:
     """The status of a container, or of the only one if none is named; None if there is no status yet."""
-    container = _chosen(pod, container)
+    container = chosen_container(pod, container)
     found = pod.get("status") or {}
     entries = [*(found.get("initContainerStatuses") or ()), *(found.get("containerStatuses") or ())]
     return next((entry for entry in entries if entry["name"] == container), None)
@@ -51,7 +51,7 @@ def run_of(entry: Object) -> Object:
     return state.get("running") or state.get("terminated") or {}
 
 
-def _chosen(pod: Object, container: str) -> str:
+def chosen_container(pod: Object, container: str) -> str:
     """The requested container; without a name, the only one."""
     name, spec = pod["metadata"]["name"], pod["spec"]
     names = [entry["name"] for entry in spec["containers"]]

@@ -40,6 +40,7 @@ COMMAND_SECTIONS = {
         "controllers": "daemons.controllers_command",
         "webhooks": "daemons.webhooks_command",
         "ui": "daemons.ui_command",
+        "agent": "daemons.agent_command",
     },
     "Tools": {
         "replay": "replay_command",

@@ -178,8 +178,8 @@ def test_invalid_files_are_rejected(call: Caller, tmp_path: Path, content: str, 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("vsub", "a NAME, or a file with -f, is required"),
-        ("vsub -- python", "a NAME, or a file with -f, is required"),
+        ("vsub", "a NAME, a command after --, or a file with -f, is required"),
+        ("vsub --", "a NAME, a command after --, or a file with -f, is required"),
         ("vsub a -N b", "two names given: a and b; put a command for the pods after --"),
         ("vsub a python", "Got unexpected extra argument"),
         ("vsub a -m 2", "--min 2 must not be greater than --replicas 1"),

@@ -12,6 +12,7 @@ from pumice.cli.cluster.job_table import USER_ANNOTATION, queue_of, requests_of,
 from pumice.cli.cluster.manifest_file import read_manifests
 from pumice.cli.cluster.name_completion import priority_class_names, queue_names
 from pumice.cli.cluster.object_printer import full_object, object_name
+from pumice.cli.cluster.process_jobs import as_process, generated_name, has_process_nodes
 from pumice.cli.cluster.resource_quantities import parse_quantities
 from pumice.cli.terminal import echo, echo_values
 
@@ -73,6 +74,9 @@ def parse_seconds(ctx: click.Context, param: click.Parameter, text: str | None) 
         # A pod with two gpus on a labelled node, for an hour at most
         {me} tune --gpus 2 --time 1h --node-selector gpu=a100 --image pytorch -- python tune.py
 
+        # A script where nodes run pods as processes: in this folder, with this environment; its output follows
+        {me} -R cpu=2,nvidia.com/gpu=1 --wait -- ./train.sh
+
         # On simulated nodes: pods that run for half a minute
         {me} sleep -r 10 --run-seconds 30
 
@@ -101,7 +105,16 @@ def parse_seconds(ctx: click.Context, param: click.Parameter, text: str | None) 
     show_default=True,
     help="Minimum number of pods that start together (gang).",
 )
-@click.option("-i", "--image", default=DEFAULT_IMAGE, show_default=True, help="Container image.")
+@click.option(
+    "-i",
+    "--image",
+    default=DEFAULT_IMAGE,
+    show_default=True,
+    help="Container image. Without it, a command runs as a process where the cluster has nodes for that.",
+)
+@click.option(
+    "--clean-env", is_flag=True, help="Do not pass your environment to a job that runs as a process; see --env."
+)
 @click.option(
     "-R",
     "--requests",
@@ -169,6 +182,7 @@ def parse_seconds(ctx: click.Context, param: click.Parameter, text: str | None) 
     type=click.File(encoding="utf-8"),
     help="Submit the jobs in a YAML file instead; - reads standard input.",
 )
+@click.option("--wait", is_flag=True, help="Print the output of the pods, and exit with the job's exit code.")
 @click.option("--dry-run", is_flag=True, help="Print the job without submitting it.")
 @click.option(
     "-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="Output format of the created object."
@@ -180,14 +194,17 @@ def run(
     other: str,
     filename: IO[str] | None,
     dry_run: bool,
+    wait: bool,
     output: str | None,
+    clean_env: bool,
     **given: Any,
 ) -> None:
     """Submit a job of identical pods.
 
-    Arguments after -- are the command of the containers.
+    Arguments after -- are the command of the containers. Without NAME, the job is named after the command.
     """
     ctx = click.get_current_context()
+    command = ctx.meta.get(__name__, ())
     if name and other and name != other:
         raise click.UsageError(f"two names given: {name} and {other}; put a command for the pods after --")
     if filename is not None:
@@ -195,21 +212,31 @@ def run(
 
         _reject_other_options(ctx)
         jobs = read_manifests(filename, JOBS, cluster.requested_namespace)
-    elif not (name or other):
-        raise click.UsageError("a NAME, or a file with -f, is required")
+    elif not (name or other or command):
+        raise click.UsageError("a NAME, a command after --, or a file with -f, is required")
     else:
-        jobs = [job_manifest(name or other, command=ctx.meta.get(__name__, ()), **given)]
+        options = {**given, "command": command}
+        if command and _uses_default_image(ctx) and has_process_nodes(cluster):
+            options = as_process(given, command, clean=clean_env)
+        jobs = [job_manifest(name or other or generated_name(command), **options)]
     if dry_run:
         for i, job in enumerate(jobs):
             if i and output != "json":
                 echo("---")
             echo_values(job, "json" if output == "json" else "yaml")
         return
-    for job in jobs:
-        _submit_job(cluster, job, output)
+    made = [_submit_job(cluster, job, output, quiet=wait) for job in jobs]
+    if wait:
+        from pumice.cli.cluster.job_wait import JobWatcher
+
+        ctx.exit(max([JobWatcher(cluster.client, job).wait() for job in made], default=0))
 
 
-def job_manifest(name: str, *, command: Sequence[str] = (), **given: Any) -> Document:
+def _uses_default_image(ctx: click.Context) -> bool:
+    return ctx.get_parameter_source("image") is not click.core.ParameterSource.COMMANDLINE
+
+
+def job_manifest(name: str, *, command: Sequence[str] = (), folder: str = "", **given: Any) -> Document:
     """The Job that the options describe. Fields without an option are left to the defaults of the cluster."""
     from pumice.kube.resources import JOBS
 
@@ -223,6 +250,7 @@ def job_manifest(name: str, *, command: Sequence[str] = (), **given: Any) -> Doc
         "name": TASK_NAME,
         "image": given["image"],
         "command": list(command),
+        "workingDir": folder,
         "env": [{"name": key, "value": value} for key, value in given["env"].items()],
         # Of devices and the like a limit is required, and must equal the request.
         "resources": _without_empty({"requests": requests, "limits": limits}),
@@ -274,7 +302,7 @@ def _number_text(number: float | None) -> str:
 
 def _reject_other_options(ctx: click.Context) -> None:
     """Reject options that a file makes useless, instead of ignoring them."""
-    beside = {"filename", "dry_run", "output", "kubeconfig", "context", "namespace"}
+    beside = {"filename", "dry_run", "wait", "output", "kubeconfig", "context", "namespace"}
     for param in ctx.command.params:
         typed = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
         if typed and param.name not in beside:
@@ -283,23 +311,25 @@ def _reject_other_options(ctx: click.Context) -> None:
         raise click.UsageError("a command cannot be combined with --filename")
 
 
-def _submit_job(cluster: Cluster, job: Document, output: str | None) -> None:
+def _submit_job(cluster: Cluster, job: Document, output: str | None, *, quiet: bool = False) -> Document:
+    """Create a job and print what became of it; ``quiet``: on standard error, because its output follows."""
     from pumice.kube.resources import JOBS
 
     named = (job.get("metadata") or {}).get("namespace")
     made = cluster.client.create(JOBS.path(named or cluster.namespace), job)
     if output in ("json", "yaml"):
         echo_values(full_object(made, JOBS), output)
-        return
+        return made
     if output == "name":
         echo(object_name(made, JOBS))
-        return
+        return made
     queue = queue_of(made)
-    echo(f"{object_name(made, JOBS)} created" + (f" in queue {queue}" if queue else ""))
+    echo(f"{object_name(made, JOBS)} created" + (f" in queue {queue}" if queue else ""), err=quiet)
     if routed := (made["metadata"].get("annotations") or {}).get(ROUTING_REASON):
-        echo(f"  {routed}")
+        echo(f"  {routed}", err=quiet)
     for resource, hint in _unoffered_resources(cluster, made):
         echo(f"{click.style('warning:', fg='yellow')} no node offers {resource}{hint}; the job waits for one", err=True)
+    return made
 
 
 def _unoffered_resources(cluster: Cluster, job: Document) -> Iterator[tuple[str, str]]:

@@ -27,9 +27,6 @@ DEFAULT_PORT = 6440
 UI_HOST = "127.0.0.1"
 DEFAULT_UI_PORT = 6441
 DECISION_LOG_FOLDER = "decisions"  # in the data directory
-SHORT_LOG_FILES = ("--decision-log-size", "8", "--decision-log-files", "64")
-"""Each file of the decision log begins with a snapshot: the page replays one file to show a moment of the past."""
-HISTORY_FILE = "history.db"  # in the data directory
 THREAD_SWITCH_SECONDS = 0.0005
 DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
 
@@ -47,6 +44,21 @@ DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
     "--nodes-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="YAML file with the Node objects to simulate, instead of --nodes.",
+)
+@click.option(
+    "--here",
+    is_flag=True,
+    help="Run pods as processes of this machine, which becomes a node; without simulated nodes unless --nodes.",
+)
+@click.option(
+    "--here-capacity",
+    metavar="RESOURCES",
+    help="Capacity of this machine instead of what it has, for example cpu=8,nvidia.com/gpu=2; with --here.",
+)
+@click.option(
+    "--here-reserve",
+    metavar="RESOURCES",
+    help="Resources of this machine that are kept for the system; with --here. [default: a twentieth of the memory]",
 )
 @click.option(
     "--data",
@@ -141,6 +153,9 @@ def up(
     nodes: int | None,
     node_capacity: str | None,
     nodes_file: Path | None,
+    here: bool,
+    here_capacity: str | None,
+    here_reserve: str | None,
     data: Path | None,
     repair: bool,
     memory: bool,
@@ -186,6 +201,10 @@ def up(
         raise click.UsageError(
             "--nodes-file defines the nodes and their capacity: it cannot be combined with --nodes or --node-capacity"
         )
+    if here and memory:
+        raise click.UsageError("--here and --memory are mutually exclusive: processes outlive the command")
+    if (here_capacity or here_reserve) and not here:
+        raise click.UsageError("--here-capacity and --here-reserve need --here")
     if bool(tls_cert) != bool(tls_key):
         raise click.UsageError("--tls-cert and --tls-key must be given together")
     if no_scheduler and (config or decision_log or metrics_address):
@@ -198,6 +217,10 @@ def up(
 
     from kubesim.http.auth import needs_tls
 
+    _forbid_writing_by_others()
+    folder = None if memory else (data or default_data_folder()).absolute()
+    if here and folder:
+        token = token or _private_token(folder)
     if not tls_cert and not needs_tls(host, token or ""):
         from kubesim.asyncio_without_ssl import load_asyncio
 
@@ -208,11 +231,15 @@ def up(
     from kubesim.kubelet.node_template import make_nodes, parse_capacity, read_nodes
     from kubesim.server import ServerSettings
     from pumice.admission.request import DEEPEST
+    from pumice.cli.up.process_arguments import (
+        agent_arguments,
+        controllers_arguments,
+        scheduler_arguments,
+        ui_arguments,
+    )
     from pumice.embedded.embedded_cluster import served_schedulers, with_pumice
     from pumice.embedded.identity import PUMICE
 
-    _forbid_writing_by_others()
-    folder = None if memory else (data or default_data_folder()).absolute()
     try:
         capacity = parse_capacity(node_capacity) if node_capacity is not None else None
         if nodes_file:
@@ -222,7 +249,8 @@ def up(
             if capacity:
                 echo("--node-capacity is ignored without --nodes: existing nodes keep their capacity", err=True)
         else:
-            wanted = make_nodes(DEFAULT_NODES if nodes is None else nodes, capacity)
+            usual = 0 if here else DEFAULT_NODES
+            wanted = make_nodes(usual if nodes is None else nodes, capacity)
     except FieldError as error:
         raise click.UsageError(str(error)) from None
     if repair and folder:
@@ -248,14 +276,16 @@ def up(
             default_scheduler=default_scheduler,
         )
         recorded = decision_log or (settings.data / DECISION_LOG_FOLDER if settings.data else None)
-        beside = [] if no_scheduler else [_scheduler_arguments(settings, config, metrics_address, recorded)]
-        beside += [] if no_controllers else [_controllers_arguments(settings)]
+        beside = [] if no_scheduler else [scheduler_arguments(settings, config, metrics_address, recorded)]
+        beside += [] if no_controllers else [controllers_arguments(settings)]
         if default_scheduler:
             names = sorted(served_schedulers(default_scheduler=True))
             beside = [command + [f"--scheduler-name={name}" for name in names] for command in beside]
         with _ui_socket(ui_port, any_port=port == 0) if ui else nullcontext() as page:
             if page is not None:
-                beside.append(_ui_arguments(settings, page, None if no_scheduler else recorded))
+                beside.append(ui_arguments(settings, page, None if no_scheduler else recorded))
+            if here:
+                beside.append(agent_arguments(settings, here_capacity, here_reserve))
             cluster = _LocalCluster(served, nodes, beside, default_scheduler=default_scheduler, verbose=verbose)
             cluster.page = page_url(page) if page is not None else ""
             asyncio.run(cluster.run())
@@ -304,6 +334,18 @@ def _check_token(token: str | None) -> None:
         raise click.UsageError("--token (or PUMICE_TOKEN) must consist of printable ASCII characters without spaces")
 
 
+def _private_token(folder: Path) -> str:
+    """The token of a cluster through which real processes are started, in a folder that only its owner may read."""
+    from kubesim.http.auth import load_or_create_token
+
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        return load_or_create_token(folder)
+    except OSError as error:
+        raise click.ClickException(f"{error.filename}: {error.strerror}") from None
+
+
 def default_data_folder() -> Path:
     """The default data directory, by the XDG conventions."""
     import os
@@ -325,29 +367,6 @@ def _kubeconfig_path(wanted: Path | None, folder: Path | None) -> Iterator[Path]
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     with TemporaryDirectory(prefix="pumice-", dir=runtime if os.path.isdir(runtime) else None) as made:
         yield Path(made) / "kubeconfig"
-
-
-def _scheduler_arguments(
-    settings: ServerSettings, config: Path | None, metrics_address: str | None, decision_log: Path | None
-) -> list[str]:
-    """The arguments of the scheduler process."""
-    command = ["scheduler", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", metrics_address or ""]
-    command += ["--config", str(config)] if config else []
-    command += ["--history", str(settings.data / HISTORY_FILE)] if settings.data else []
-    return command + (["--decision-log", str(decision_log), "--trace", *SHORT_LOG_FILES] if decision_log else [])
-
-
-def _controllers_arguments(settings: ServerSettings) -> list[str]:
-    """The arguments of the controllers process."""
-    return ["controllers", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", ""]
-
-
-def _ui_arguments(settings: ServerSettings, page: socket.socket, decision_log: Path | None) -> list[str]:
-    """The arguments of the process that serves the web page."""
-    host, port = page.getsockname()
-    command = ["ui", "--kubeconfig", str(settings.kubeconfig), "--listen", f"{host}:{port}"]
-    command += ["--history", str(settings.data / HISTORY_FILE)] if settings.data and decision_log else []
-    return command + (["--decision-log", str(decision_log)] if decision_log else [])
 
 
 def page_url(page: socket.socket) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubesim.controllers.nodes.node_lifecycle import is_simulated
 from kubesim.stats import ClusterFigures, ClusterStats
 from pumice.cli.daemons.daemon import HEALTHY
 from pumice.cli.terminal import echo, terminal_width
@@ -23,7 +24,7 @@ STATUS_SECONDS = 1.0
 ERASE_LINE = "\r\x1b[K"
 QUEUES_PREFIX = "queues.scheduling.volcano.sh/"  # where the store keeps them
 
-SCHEDULER, CONTROLLERS, UI = "scheduler", "controllers", "ui"
+SCHEDULER, CONTROLLERS, UI, AGENT = "scheduler", "controllers", "ui", "agent"
 COMPONENT_MESSAGES = {
     (SCHEDULER, CONTROLLERS): (
         "scheduler and controllers are running: pods with schedulerName pumice or volcano are placed"
@@ -77,7 +78,10 @@ def print_endpoint(
     """Print the address and how to use it. Only the export line goes to standard output, for scripts."""
     kept = settings.data or "memory only"
     kubeconfig = settings.kubeconfig.absolute()
+    names = [each.name for each in companions]
     count = running.api.store.count("nodes/")
+    if AGENT in names:
+        count = sum(is_simulated(node, running.api.identity) for node in running.api.list("nodes"))
     bold = click.style(running.server, bold=True)
     echo(f"Kubernetes API at {bold}, {count:,} simulated node{'' if count == 1 else 's'}, data in {kept}", err=True)
     if running.outside:
@@ -87,7 +91,9 @@ def print_endpoint(
             f"{asked:,} nodes requested, but the data directory has {count:,}; remove some with kubectl delete node",
             err=True,
         )
-    echo(COMPONENT_MESSAGES[tuple(each.name for each in companions if each.name != UI)], err=True)
+    echo(COMPONENT_MESSAGES[tuple(name for name in names if name not in {UI, AGENT})], err=True)
+    if AGENT in names:
+        echo("pods run as processes of this machine; they go on when this command stops", err=True)
     if default_scheduler:
         echo("pods that name no scheduler are placed too", err=True)
     if page:

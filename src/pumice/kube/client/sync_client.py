@@ -110,6 +110,16 @@ class Client:
         finally:
             connection.close()
 
+    def text_lines(self, path: str, query: Query) -> Iterator[bytes]:
+        """The lines of a text as they are written, such as a log that is followed; the last may have no end."""
+        asked = _with(path, query)
+        connection, answer = self._with_credential(lambda credential: self._begin_watch(asked, credential))
+        try:
+            while line := self._line(answer):
+                yield line
+        finally:
+            connection.close()
+
     # ---- changing -------------------------------------------------------------------------------------------------
 
     def create(self, path: str, new: Document) -> Document:

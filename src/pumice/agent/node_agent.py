@@ -1,0 +1,146 @@
+"""The agent of this machine: its node, its pods, its logs, until it is stopped. Pods go on without it."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from kubebase.field_error import FieldError
+from pumice.agent.cgroups import Cgroups, find_cgroups
+from pumice.agent.log_server import LogServer
+from pumice.agent.machine import Machine
+from pumice.agent.node_registration import NodeRegistration
+from pumice.agent.pod_folders import PodFolders
+from pumice.agent.pod_refusals import Abilities
+from pumice.agent.pod_worker import NodeContext, PodWorker
+from pumice.agent.shim.process_start import may_mount
+from pumice.agent.shim.records import read_record, write_record
+from pumice.kube.client.api import Api, ListOptions
+from pumice.kube.resources import PODS, Document
+from pumice.kube.watch.change_queue import ChangeQueue
+from pumice.kube.watch.informer import Informer
+
+PODS_FOLDER, CLUSTER_FILE, LOCK_FILE = "pods", "cluster.json", "lock"
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """The settings of an agent."""
+
+    name: str
+    machine: Machine
+    folder: Path
+    address: str
+    """The address of the node: of its processes, and where logs are served."""
+    cgroups: Cgroups | None
+
+
+class NodeAgent:
+    """Runs the pods of one node."""
+
+    def __init__(self, api: Api, settings: AgentSettings) -> None:
+        self._api = api
+        self._settings = settings
+        folder = settings.folder
+        self._folders = PodFolders(folder / PODS_FOLDER)
+        self._bell = f"\0pumice-agent-{os.getuid()}-{blake2b(os.fsencode(folder), digest_size=8).hexdigest()}"
+        self._logs = LogServer(self._folders, settings.address)
+        abilities = Abilities(mounts=may_mount())
+        node = NodeContext(settings.machine, settings.cgroups, abilities, settings.address, self._bell)
+        self._worker = PodWorker(api, self._folders, node)
+        self._feed = ChangeQueue()
+        chosen = ListOptions(fields=f"spec.nodeName={settings.name}")
+        self._informer: Informer[Document] = Informer(api, PODS.raw, self._feed, chosen)
+        self._node: NodeRegistration | None = None
+
+    @property
+    def unready_reason(self) -> str:
+        """Why the node is not at work; empty: it is."""
+        if self._node is None or self._node.trouble:
+            return self._node.trouble if self._node is not None else "starting"
+        return "" if self._informer.synced.is_set() else "the pods of the node are not listed yet"
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self._check_cluster()
+        settings = self._settings
+        await self._logs.open()
+        try:
+            await self._logs.publish(self._api, settings.name)
+            self._node = NodeRegistration(self._api, settings.name, settings.machine, settings.address, self._logs.port)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._node.run())
+                tasks.create_task(self._informer.run())
+                tasks.create_task(self._follow_changes())
+                await self._informer.synced.wait()
+                await asyncio.sleep(0)  # the changes of the list are in the worker then
+                self._worker.adopt_folders()
+                tasks.create_task(self._worker.work_queue.run())
+                tasks.create_task(self._hear_shims())
+        finally:
+            self._logs.close()
+
+    async def done(self) -> None:
+        """Nothing has to be finished: shims go on, and the next agent takes over."""
+
+    async def _check_cluster(self) -> None:
+        """Refuse a folder with pods of another cluster: this one does not know them, so they would be ended."""
+        path = str(self._settings.folder / CLUSTER_FILE)
+        known, now = read_record(path), await self._api.identity()
+        if known is not None and known["uid"] != now and any(not folder.finished for folder in self._folders):
+            raise FieldError(
+                f"--data {self._settings.folder}",
+                "pods of another cluster run here; name another folder, or start the agent for that cluster",
+            )
+        write_record(path, {"uid": now})
+
+    async def _follow_changes(self) -> None:
+        async for batch in self._feed:
+            for change in batch:
+                self._worker.on_change(change)
+
+    async def _hear_shims(self) -> None:
+        """Reconcile pods whose shims say that something is new."""
+        loop = asyncio.get_running_loop()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
+            bell.setblocking(False)
+            bell.bind(self._bell)
+            while True:
+                self._worker.work_queue.add((await loop.sock_recv(bell, 256)).decode())
+
+
+def hold_folder(folder: Path) -> int:
+    """Make the folder and keep other agents out of it, for as long as the descriptor is open."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    lock = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise FieldError(f"--data {folder}", "another agent uses this folder") from None
+    return lock
+
+
+def address_towards(server: str) -> str:
+    """The address of this machine from which an API server is reached."""
+    host = urlsplit(server).hostname or LOOPBACK
+    with suppress(OSError):
+        family, kind, _, _, target = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(target)  # sends nothing
+            return str(probe.getsockname()[0])
+    return LOOPBACK
+
+
+def choose_cgroups(name: str, folder: Path) -> Cgroups | None:
+    """The cgroups of an agent: one folder for each agent of this machine."""
+    return find_cgroups(f"{name}-{blake2b(os.fsencode(folder), digest_size=4).hexdigest()}")

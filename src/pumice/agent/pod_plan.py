@@ -1,0 +1,120 @@
+"""From a pod of the API to the plan of its shim: commands, environment, mounts, limits, devices."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubebase.quantity import parse
+from pumice.agent.cgroups import Cgroups, ContainerLimits, PodCgroups
+from pumice.agent.environment import Referenced, container_environment, expand
+from pumice.agent.machine import GPU
+from pumice.agent.shim.records import ContainerPlan, PodPlan, ProbePlan
+from pumice.agent.volumes import container_mounts, make_volumes
+from pumice.kube.resources import Document
+
+LOG_BYTES, LOG_FILES = 10 << 20, 5
+"""The size of a log file, and how many of them a run of a container may have: as kubelets have it."""
+DEFAULT_GRACE = 30
+PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanContext:
+    """What a plan needs beside the pod."""
+
+    folder: Path
+    referenced: Referenced
+    gpus: list[str]
+    """The GPUs that are the pod's."""
+    cgroups: Cgroups | None
+    address: str
+    notify: str
+
+
+def make_plan(pod: Document, context: PlanContext) -> PodPlan:
+    """The plan of a pod. Makes its volumes and cgroups. ``MissingError`` if something it refers to is not there."""
+    spec, about = pod["spec"], pod["metadata"]
+    volumes = make_volumes(pod, context.folder, context.referenced, context.address)
+    everything = [(each, True) for each in spec.get("initContainers") or ()]
+    everything += [(each, False) for each in spec["containers"]]
+    limits = {container["name"]: container_limits(container) for container, _ in everything}
+    made = context.cgroups.create(about["uid"], limits) if context.cgroups else PodCgroups()
+    left = list(context.gpus)
+    plans = []
+    for container, init in everything:
+        count = gpu_count(container)
+        devices = context.gpus[:count] if init else [left.pop(0) for _ in range(count)]
+        environment = container_environment(pod, container, context.referenced, devices, context.address)
+        name = container["name"]
+        plan: ContainerPlan = {
+            "name": name,
+            "init": init,
+            "command": [expand(word, environment) for word in [*container["command"], *(container.get("args") or ())]],
+            "folder": container.get("workingDir") or environment.get("HOME") or "/",
+            "environment": environment,
+            "mounts": container_mounts(container, volumes),
+            "joined": made.joined.get(name, []),
+            "oom_counter": made.oom_counters.get(name, ""),
+            "data_limit": 0 if context.cgroups else limits[name].memory,
+            "probes": {kind: _probe(container[kind]) for kind in PROBES if container.get(kind)},
+        }
+        plans.append(plan)
+    return {
+        "uid": about["uid"],
+        "namespace": about["namespace"],
+        "name": about["name"],
+        "restart_policy": spec.get("restartPolicy") or "Always",
+        "grace": float(grace_of(pod)),
+        "deadline": float(spec.get("activeDeadlineSeconds") or 0),
+        "containers": plans,
+        "devices": {GPU: context.gpus} if context.gpus else {},
+        "requests": {},
+        "cgroups": made.folders,
+        "notify": context.notify,
+        "log_bytes": LOG_BYTES,
+        "log_files": LOG_FILES,
+    }
+
+
+def grace_of(pod: Document) -> int:
+    """The seconds that the containers of a pod have to end by themselves."""
+    grace = pod["spec"].get("terminationGracePeriodSeconds")
+    return DEFAULT_GRACE if grace is None else int(grace)
+
+
+def gpu_count(container: Document) -> int:
+    """How many GPUs a container has."""
+    resources = container.get("resources") or {}
+    amount = (resources.get("limits") or {}).get(GPU) or (resources.get("requests") or {}).get(GPU) or 0
+    return parse(amount).value()
+
+
+def pod_gpu_count(pod: Document) -> int:
+    """How many GPUs a pod needs: its containers have theirs at the same time, init containers one after another."""
+    spec = pod["spec"]
+    together = sum(map(gpu_count, spec["containers"]))
+    return max([together, *map(gpu_count, spec.get("initContainers") or ())])
+
+
+def container_limits(container: Document) -> ContainerLimits:
+    """The limits of a container as its cgroup has them."""
+    resources = container.get("resources") or {}
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    return ContainerLimits(
+        memory=parse(limits.get("memory", "0")).value(),
+        cpu=parse(limits.get("cpu", "0")).milli(),
+        cpu_request=parse(requests.get("cpu", limits.get("cpu", "0"))).milli(),
+    )
+
+
+def _probe(probe: Document) -> ProbePlan:
+    return {
+        "command": [os.fspath(word) for word in probe["exec"]["command"]],
+        "delay": float(probe.get("initialDelaySeconds") or 0),
+        "period": float(probe.get("periodSeconds") or 10),
+        "timeout": float(probe.get("timeoutSeconds") or 1),
+        "successes": int(probe.get("successThreshold") or 1),
+        "failures": int(probe.get("failureThreshold") or 3),
+    }

@@ -1,0 +1,104 @@
+"""Starts a process of a container: in its cgroups, its mounts, its folder and a session of its own.
+
+The child reports the step that failed through a pipe that closes when the program is executed, so that the shim knows
+at once whether it runs, and why not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+
+from pumice.agent.shim.records import ContainerPlan, MountPlan
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+CLONE_NEWNS = 0x00020000
+MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class StartError(Exception):
+    """A process could not be started."""
+
+
+def become_subreaper() -> None:
+    """Adopt orphans of all processes below this one, however they detach themselves."""
+    _checked(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+
+
+def may_mount() -> bool:
+    """Whether this process may give a child mounts of its own."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if _libc.unshare(CLONE_NEWNS) == 0 else 1)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def start_process(plan: ContainerPlan, command: list[str], output: int, errors: int) -> int:
+    """Start a program as part of a container. Returns its pid; ``StartError`` if it does not run."""
+    parent, (heard, said) = os.getpid(), os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        os.close(heard)
+        try:
+            _become(plan, command, output, errors, parent)
+        except BaseException as error:  # the child must end here, whatever happens
+            os.write(said, _trouble(error, command).encode())
+        os._exit(127)
+    os.close(said)
+    with os.fdopen(heard, "rb") as report:
+        trouble = report.read()
+    if trouble:
+        os.waitpid(pid, 0)
+        raise StartError(trouble.decode(errors="replace"))
+    return pid
+
+
+def _become(plan: ContainerPlan, command: list[str], output: int, errors: int, parent: int) -> None:
+    os.setsid()
+    _checked(_libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+    if os.getppid() != parent:
+        raise StartError("the shim has ended")
+    for path in plan["joined"]:
+        with open(path, "wb", buffering=0) as file:
+            file.write(b"0")
+    if plan["data_limit"]:
+        resource.setrlimit(resource.RLIMIT_DATA, (plan["data_limit"], plan["data_limit"]))
+    if plan["mounts"]:
+        _mount(plan["mounts"])
+    os.chdir(plan["folder"])
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(output, 1)
+    os.dup2(errors, 2)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for sign in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGXFSZ):
+        signal.signal(sign, signal.SIG_DFL)
+    try:
+        os.execvpe(command[0], command, plan["environment"])
+    except FileNotFoundError:
+        raise StartError("executable file not found in $PATH") from None
+
+
+def _mount(mounts: list[MountPlan]) -> None:
+    _checked(_libc.unshare(CLONE_NEWNS), "unshare")
+    _checked(_libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount /")
+    for mount in mounts:
+        source, target = mount["source"].encode(), mount["target"].encode()
+        where = f"mount {mount['target']}"
+        _checked(_libc.mount(source, target, None, MS_BIND | MS_REC, None), where)
+        if mount["read_only"]:
+            _checked(_libc.mount(None, target, None, MS_BIND | MS_REMOUNT | MS_RDONLY, None), where)
+
+
+def _checked(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), what)
+
+
+def _trouble(error: BaseException, command: list[str]) -> str:
+    return f'exec: "{command[0]}": {error}'

@@ -1,0 +1,166 @@
+"""The files of a pod's folder, through which agent and shim speak to each other.
+
+| file | written by | says |
+|---|---|---|
+| ``plan.json`` | agent, once | what is to run, with which GPUs and limits |
+| ``shim.json`` | shim, once | which process holds the pod: pid, start time, boot |
+| ``state.json`` | shim | each container: its process, how it ended |
+| ``stop.json`` | agent | that the pod is to end, and how soon |
+| ``logs/CONTAINER/RESTARTS.log`` | shim | output, rotated |
+
+A file is replaced whole and is on disk before its new name is, so that a reader never sees half of it, and a crash of
+the machine leaves the old or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, TypedDict
+
+PLAN, SHIM, STATE, STOP, LOCK = "plan.json", "shim.json", "state.json", "stop.json", "lock"
+LOGS = "logs"
+
+
+class ProbePlan(TypedDict):
+    """An exec probe."""
+
+    command: list[str]
+    delay: float
+    period: float
+    timeout: float
+    successes: int
+    failures: int
+
+
+class MountPlan(TypedDict):
+    """A folder or file that a container sees under another path."""
+
+    source: str
+    target: str
+    read_only: bool
+
+
+class ContainerPlan(TypedDict):
+    """A container: a process and how it is started."""
+
+    name: str
+    init: bool
+    command: list[str]
+    folder: str
+    """The working directory."""
+    environment: dict[str, str]
+    mounts: list[MountPlan]
+    joined: list[str]
+    """The ``cgroup.procs`` files that the process writes itself into."""
+    oom_counter: str
+    """The cgroup file that counts kills for lack of memory; empty without cgroups."""
+    data_limit: int
+    """Bytes of memory for each process, where no cgroup limits them together; 0: no limit."""
+    probes: dict[str, ProbePlan]
+
+
+class PodPlan(TypedDict):
+    """A pod as the shim has to run it."""
+
+    uid: str
+    namespace: str
+    name: str
+    restart_policy: str
+    grace: float
+    deadline: float
+    """Seconds that the pod may be active; 0: any time."""
+    containers: list[ContainerPlan]
+    devices: dict[str, list[str]]
+    """The devices that are the pod's alone, by resource."""
+    requests: dict[str, str]
+    cgroups: list[str]
+    """The cgroup folders of the pod, those of containers first."""
+    notify: str
+    """The datagram socket of the agent, which hears that ``state.json`` is new."""
+    log_bytes: int
+    log_files: int
+
+
+class RunRecord(TypedDict):
+    """One run of a container."""
+
+    pid: int
+    start_ticks: int
+    started: float
+    finished: float
+    exit_code: int
+    reason: str
+    message: str
+
+
+class ContainerRecord(TypedDict):
+    """A container as it is now."""
+
+    name: str
+    init: bool
+    state: str
+    """``waiting``, ``running`` or ``terminated``."""
+    reason: str
+    message: str
+    restarts: int
+    ready: bool
+    run: RunRecord | None
+    last: RunRecord | None
+
+
+class PodRecord(TypedDict):
+    """A pod as it is now."""
+
+    phase: str
+    reason: str
+    message: str
+    started: float
+    finished: bool
+    """Whether no process of the pod is left, and none will be started."""
+    containers: list[ContainerRecord]
+
+
+class ShimRecord(TypedDict):
+    """The process of a shim, so that no other one is taken for it."""
+
+    pid: int
+    start_ticks: int
+    boot: str
+
+
+def write_file(path: str, content: bytes) -> None:
+    """Replace a file, whole and durably."""
+    fresh = f"{path}.new"
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(handle, "wb", closefd=False) as file:
+            file.write(content)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    os.replace(fresh, path)
+    sync_folder(os.path.dirname(path))
+
+
+def sync_folder(path: str) -> None:
+    """Make new names in a folder durable."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_record(path: str, record: Any) -> None:
+    """Replace a file by a record."""
+    write_file(path, json.dumps(record, separators=(",", ":")).encode())
+
+
+def read_record(path: str) -> Any:
+    """The record in a file; None if there is no such file."""
+    try:
+        with open(path, "rb") as file:
+            return json.load(file)
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,137 @@
+"""``vsub --wait``: the output of a job's pods as it is written, and the exit code of the job at its end."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pumice.cli.cluster.job_view import JOB_NAME
+from pumice.cli.terminal import echo
+from pumice.kube.client.api_errors import ApiError, UnreachableError
+from pumice.kube.client.sync_client import Client
+
+if TYPE_CHECKING:
+    from pumice.kube.client.sync_client import Document
+
+POLL_SECONDS = 0.3
+OUTPUT_SECONDS = 10.0
+"""How long the rest of the output may take after the job has ended."""
+FINISHED = ("Completed", "Failed", "Aborted", "Terminated")
+FAILED, INTERRUPTED = 1, 130
+
+
+class JobWatcher:
+    """Follows one job."""
+
+    def __init__(self, client: Client, job: Document) -> None:
+        self._client = client
+        self._job = job
+        self._exit_codes: dict[str, tuple[str, int]] = {}  # by uid: when a pod failed, and how
+        self._followers: dict[tuple[str, str, str], threading.Thread] = {}
+        self._printing = threading.Lock()
+
+    def wait(self) -> int:
+        """Print the output until the job ends; its exit code. Ctrl-C asks what becomes of the job."""
+        try:
+            phase = self._follow()
+        except KeyboardInterrupt:
+            return self._interrupted()
+        for follower in self._followers.values():
+            follower.join(OUTPUT_SECONDS)
+        if phase == "Completed":
+            return 0
+        name = self._job["metadata"]["name"]
+        echo(f"job {name}: {phase}", err=True)
+        return min(self._exit_codes.values(), default=("", FAILED))[1]
+
+    def _follow(self) -> str:
+        """Until the job has ended: its phase."""
+        from pumice.kube.resources import JOBS, PODS
+
+        about = self._job["metadata"]
+        path = JOBS.path(about["namespace"], about["name"])
+        query = {"labelSelector": f"{JOB_NAME}={about['name']}"}
+        while True:
+            with suppress(UnreachableError):  # the API is being started again; the pods go on
+                try:
+                    job = self._client.get(path)
+                except ApiError as error:
+                    if error.not_found:
+                        return "deleted"
+                    raise
+                if job["metadata"]["uid"] != about["uid"]:
+                    return "deleted"
+                for pod in self._client.list(PODS.path(about["namespace"]), query).items:
+                    self._look_at(pod)
+                phase = str(((job.get("status") or {}).get("state") or {}).get("phase") or "")
+                if phase in FINISHED:
+                    return phase
+            time.sleep(POLL_SECONDS)
+
+    def _look_at(self, pod: Document) -> None:
+        """Follow the output of containers that have begun; note how they ended."""
+        about = pod["metadata"]
+        for entry in (pod.get("status") or {}).get("containerStatuses") or ():
+            state = entry.get("state") or {}
+            run = state.get("running") or state.get("terminated")
+            if run is None:
+                continue
+            key = (about["uid"], entry["name"], str(run.get("startedAt")))
+            if key not in self._followers:
+                self._followers[key] = threading.Thread(
+                    target=self._print_output, args=(pod, entry["name"]), daemon=True
+                )
+                self._followers[key].start()
+            ended = state.get("terminated")
+            if ended and ended.get("exitCode"):
+                self._exit_codes.setdefault(about["uid"], (str(ended.get("finishedAt")), int(ended["exitCode"])))
+
+    def _print_output(self, pod: Document, container: str) -> None:
+        """Print a container's output; after an interruption of the connection, from where it broke off."""
+        from pumice.kube.resources import PODS
+
+        about = pod["metadata"]
+        path = PODS.path(about["namespace"], about["name"], "log")
+        query = {"container": container, "follow": "true", "timestamps": "true"}
+        client, last = Client(self._client.access), ""
+        while True:
+            try:
+                for line in client.text_lines(path, query):
+                    moment, _, text = line.partition(b" ")
+                    if moment.decode() > last:
+                        last = moment.decode()
+                        self._print_line(about["name"], text)
+            except UnreachableError:
+                time.sleep(POLL_SECONDS)
+            except ApiError:
+                return
+            else:
+                return
+
+    def _print_line(self, pod: str, text: bytes) -> None:
+        several = self._pod_count() > 1
+        with self._printing:
+            sys.stdout.buffer.write(f"{pod}: ".encode() + text if several else text)
+            sys.stdout.buffer.flush()
+
+    def _pod_count(self) -> int:
+        tasks: list[dict[str, Any]] = (self._job.get("spec") or {}).get("tasks") or []
+        return sum(task.get("replicas", 1) for task in tasks)
+
+    def _interrupted(self) -> int:
+        """Ask whether the job is to go on; without a terminal it does."""
+        from pumice.kube.resources import JOBS
+
+        about = self._job["metadata"]
+        cancels = sys.stdin.isatty() and click.confirm(f"\nCancel job {about['name']}? No leaves it running", err=True)
+        if cancels:
+            self._client.delete(JOBS.path(about["namespace"], about["name"]), uid=about["uid"])
+            echo(f"job {about['name']} cancelled", err=True)
+        else:
+            echo(f"job {about['name']} goes on; cancel it with vcancel {about['name']}", err=True)
+        return INTERRUPTED

@@ -1,0 +1,160 @@
+"""A shim with real processes: exit codes, signals, order, restarts, probes, ends, logs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from pumice.agent.shim.process_table import marked_processes, start_ticks
+from pumice.agent.shim.records import SHIM, read_record
+from tests.support.shims import container, shimmed_pod
+
+DAEMON = """
+import os, sys, time
+from os import fork
+if fork() == 0:
+    os.setsid()
+    if fork() == 0:
+        print(os.getpid(), flush=True)
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+time.sleep(float(sys.argv[1]))
+"""
+
+
+def probe(*command: str, failures: int = 1) -> dict[str, object]:
+    """A probe that runs often."""
+    return {"command": [*command], "delay": 0.0, "period": 0.05, "timeout": 5.0, "successes": 1, "failures": failures}
+
+
+def test_exit_codes_streams_and_times_are_written_down(tmp_path: Path) -> None:
+    """A pod with a container that fails is Failed, and each container has its own code and log."""
+    good = container("good", "sh", "-c", "echo out; echo err >&2; printf unended")
+    bad = container("bad", "sh", "-c", "exit 7")
+    before = time.time()
+    with shimmed_pod(tmp_path / "a", good, bad) as pod:
+        record = pod.wait_finished()
+        assert record["phase"] == "Failed"
+        runs = [each["run"] for each in record["containers"]]
+        assert [(run["exit_code"], run["reason"]) for run in runs if run] == [(0, "Completed"), (7, "Error")]
+        assert all(before <= run["started"] <= run["finished"] <= time.time() for run in runs if run)
+        assert sorted(pod.log("good")) == [("stderr", "err"), ("stdout", "out"), ("stdout", "unended")]
+
+
+def test_a_signal_is_128_more_and_a_missing_program_is_a_start_error(tmp_path: Path) -> None:
+    """Exit codes are those that Kubernetes shows."""
+    killed = container("killed", "sh", "-c", "kill -9 $$")
+    missing = container("missing", "no-such-program-here")
+    with shimmed_pod(tmp_path / "a", killed, missing) as pod:
+        first, second = (each["run"] for each in pod.wait_finished()["containers"])
+        assert first and first["exit_code"] == 128 + signal.SIGKILL
+        assert second and (second["exit_code"], second["reason"]) == (128, "StartError")
+        assert 'exec: "no-such-program-here": executable file not found in $PATH' in second["message"]
+
+
+def test_init_containers_run_in_order_before_the_others(tmp_path: Path) -> None:
+    """Each sees what the one before has done; a failure keeps the others from starting."""
+    steps = [container(name, "sh", "-c", f"cat {tmp_path}/x; echo {name} >> {tmp_path}/x", init=True) for name in "ab"]
+    with shimmed_pod(tmp_path / "a", *steps, container("main", "cat", f"{tmp_path}/x")) as pod:
+        assert pod.wait_finished()["phase"] == "Succeeded"
+        assert pod.log("main") == [("stdout", "a"), ("stdout", "b")]
+    with shimmed_pod(tmp_path / "b", container("first", "false", init=True), container("main", "true")) as pod:
+        record = pod.wait_finished()
+        assert record["phase"] == "Failed"
+        assert [each["state"] for each in record["containers"]] == ["terminated", "waiting"]
+
+
+def test_on_failure_starts_again_and_keeps_the_log_before(tmp_path: Path) -> None:
+    """A container that fails once succeeds at its second run; both logs are there."""
+    script = f"echo $$; test -e {tmp_path}/seen || {{ touch {tmp_path}/seen; exit 3; }}"
+    with shimmed_pod(tmp_path / "a", container("main", "sh", "-c", script), restart_policy="OnFailure") as pod:
+        record = pod.wait_finished()
+        main = record["containers"][0]
+        assert record["phase"] == "Succeeded"
+        assert main["restarts"] == 1 and main["last"] and main["last"]["exit_code"] == 3
+        assert pod.log("main", 0) != pod.log("main", 1)
+
+
+def test_a_process_that_ignores_sigterm_is_killed_after_the_grace_period(tmp_path: Path) -> None:
+    """SIGTERM reaches it, SIGKILL ends it."""
+    script = "trap 'echo asked' TERM; echo on; while :; do sleep 0.05; done"
+    with shimmed_pod(tmp_path / "a", container("main", "sh", "-c", script)) as pod:
+        pod.wait(lambda record: record["phase"] == "Running" and pod.log("main"))
+        pod.stop(grace=0.3)
+        run = pod.wait_finished()["containers"][0]["run"]
+        assert run and run["exit_code"] == 128 + signal.SIGKILL
+        assert ("stdout", "asked") in pod.log("main")
+
+
+def test_daemons_end_with_their_container(tmp_path: Path) -> None:
+    """A process in a session of its own, whose parents have ended, still belongs to its container."""
+    with shimmed_pod(tmp_path / "a", container("main", sys.executable, "-c", DAEMON, "0")) as pod:
+        pod.wait_finished()
+        daemon = int(pod.log("main")[0][1])
+        assert start_ticks(daemon) == 0
+        assert not marked_processes(pod.uid)
+
+
+def test_the_deadline_ends_the_pod(tmp_path: Path) -> None:
+    """The reason is that of a kubelet."""
+    with shimmed_pod(tmp_path / "a", container("main", "sleep", "600"), deadline=0.2) as pod:
+        record = pod.wait_finished()
+        assert (record["phase"], record["reason"]) == ("Failed", "DeadlineExceeded")
+        run = record["containers"][0]["run"]
+        assert run and run["exit_code"] == 128 + signal.SIGTERM
+
+
+def test_probes_decide_readiness_and_restarts(tmp_path: Path) -> None:
+    """Ready as soon as its file is there; started again when the liveness probe fails."""
+    ready = {"readinessProbe": probe("test", "-e", f"{tmp_path}/ready")}
+    with shimmed_pod(tmp_path / "a", container("main", "sleep", "600", probes=ready)) as pod:
+        pod.wait(lambda record: record["phase"] == "Running")
+        assert not pod.record["containers"][0]["ready"]
+        (tmp_path / "ready").touch()
+        pod.wait(lambda record: record["containers"][0]["ready"])
+    alive = {"livenessProbe": probe("test", "!", "-e", f"{tmp_path}/dead")}
+    with shimmed_pod(tmp_path / "b", container("main", "sleep", "600", probes=alive), restart_policy="Always") as pod:
+        pod.wait(lambda record: record["phase"] == "Running")
+        (tmp_path / "dead").touch()
+        record = pod.wait(lambda record: record["containers"][0]["restarts"] > 0)
+        last = record["containers"][0]["last"]
+        assert last and last["message"] == "the liveness probe failed"
+
+
+def test_output_is_rotated(tmp_path: Path) -> None:
+    """Endless output takes no more than the files that are allowed, and its end is there."""
+    script = "i=0; while [ $i -lt 3000 ]; do echo line-$i-xxxxxxxxxxxxxxxxxxxxxxxxxx; i=$((i+1)); done"
+    main = container("main", "sh", "-c", script)
+    with shimmed_pod(tmp_path / "a", main, log_bytes=20_000, log_files=3) as pod:
+        pod.wait_finished()
+        files = sorted((tmp_path / "a" / "logs" / "main").iterdir())
+        assert [file.name for file in files] == ["0.log", "0.log.1", "0.log.2"]
+        assert all(file.stat().st_size <= 20_000 for file in files)
+        assert pod.log("main")[-1][1].startswith("line-2999-")
+
+
+def test_a_pod_is_run_once_however_often_its_shim_is_started(tmp_path: Path) -> None:
+    """While it runs, and after its end."""
+    with shimmed_pod(tmp_path / "a", container("main", "sh", "-c", f"echo >> {tmp_path}/runs; sleep 0.2")) as pod:
+        first = pod.shim_pid
+        pod.start()
+        pod.wait_finished()
+        pod.start()
+        assert pod.shim_pid == first
+        assert (tmp_path / "runs").read_text() == "\n"
+
+
+def test_processes_end_with_a_killed_shim(tmp_path: Path) -> None:
+    """The kernel ends the first process of each container; daemons are found by their environment."""
+    with shimmed_pod(tmp_path / "a", container("main", sys.executable, "-c", DAEMON, "600")) as pod:
+        pod.wait(lambda record: record["phase"] == "Running" and pod.log("main"))
+        run = pod.record["containers"][0]["run"]
+        assert run
+        os.kill(read_record(str(pod.folder / SHIM))["pid"], signal.SIGKILL)
+        while start_ticks(run["pid"]):
+            time.sleep(0.01)
+        assert marked_processes(pod.uid) == {int(pod.log("main")[0][1])}
