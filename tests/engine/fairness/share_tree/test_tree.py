@@ -10,7 +10,7 @@ from pumice.engine.fairness.orders.serving_order import FlatDrfOrder
 from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.share_tree.demand import Demand
 from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode, latest_owed_start, latest_start
-from tests.support.groves import GPU, WIDTH, Grove, asks, below, groves
+from tests.support.groves import GPU, ITEMS, WIDTH, Grove, asks, below, groves
 
 
 def assert_sums_hold(grove: Grove) -> None:
@@ -65,6 +65,27 @@ def test_candidates_are_counted_on_every_level(grove: Grove, kind: type, data: s
             if kind is TargetOrder:
                 owed = [job for job in able if order.is_owed(job, job.ask)]
                 assert node.owed_count == _asked(owed) and list(node.owed_asks) == _counted(node.owed_count)
+
+
+@given(groves(), st.data())
+def test_jobs_that_wait_with_one_unit_are_counted_together(grove: Grove, data: st.DataObject) -> None:
+    order = TargetOrder(grove.tree, grove.capacity)
+    order.refresh_targets(demand_changed=True)
+    units = [ITEMS[0], ITEMS[1]]
+    for _ in range(data.draw(st.integers(1, 6))):
+        unit, able = data.draw(st.sampled_from(units)), data.draw(st.booleans())
+        order.set_candidates(data.draw(st.lists(st.sampled_from(grove.jobs), unique=True)), unit, able)
+        leaf = data.draw(st.sampled_from(grove.jobs))
+        order.set_candidate(leaf, data.draw(st.none() | st.sampled_from(units)), data.draw(st.booleans()))
+        for node in grove.tree.root.walk():
+            waiting = [job for job in below(node) if job.able and job.ask is not None]
+            owed = [job for job in waiting if order.is_owed(job, job.ask)]
+            assert (node.able_count, node.owed_count) == (_asked(waiting), _asked(owed))
+            assert list(node.able_asks) == _counted(node.able_count)
+            assert list(node.owed_asks) == _counted(node.owed_count)
+        named = [job for job in grove.jobs if job.owed_asks] or [job for job in grove.jobs if job.able_asks]
+        served = order.next_job()
+        assert (served in named) if named else served is None
 
 
 def _asked(jobs: list[object]) -> list[int]:

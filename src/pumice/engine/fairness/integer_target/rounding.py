@@ -40,7 +40,7 @@ from pumice.engine.fairness.integer_target.unit_walk import UnitWalk
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs
 from pumice.engine.fairness.preemption_rules.task_rights import count_integer_tasks
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree, shared_zeros
 from pumice.model.specs import Items
 
 TOLERANCE = 10**6
@@ -228,7 +228,7 @@ class IntegerTargets:
         self._move_to_base(leaf, whole)
 
     def _move_to_base(self, leaf: JobNode, whole: list[int]) -> None:
-        leaf.base = whole
+        leaf.base = whole if any(whole) else shared_zeros(len(whole))
         if whole != leaf.integer_target:
             pairs = enumerate(zip(whole, leaf.integer_target, strict=True))
             _add(leaf, tuple((j, new - old) for j, (new, old) in pairs if new != old), 1)

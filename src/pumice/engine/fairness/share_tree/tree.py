@@ -66,6 +66,12 @@ _NO_FRONT = ChildHeap()
 _NO_CHILDREN: dict[tuple[NodeKind, str], ShareNode] = {}
 _NO_HEADS: dict[Items, int] = {}
 _NO_EQUALS: dict[Equality, EqualJobs] = {}
+_ZEROS: dict[int, list[int]] = {}
+
+
+def shared_zeros(width: int) -> list[int]:
+    """A vector of zeros that all jobs share for which it has not become another one; never changed in place."""
+    return _ZEROS.setdefault(width, [0] * width)
 
 
 class ShareNode:
@@ -144,12 +150,13 @@ class ShareNode:
         self.deserved: Items | None = None  # deserved amount; of the resources named, zeros included
         self.user_ceilings: dict[str, list[int]] | None = None  # of a leaf queue: the most each user may hold
         # Of a queue: the holdings of its jobs and the claims of its child queues; kept while any queue has a guarantee.
-        self.claims: list[int] = [0] * width
+        nothing = shared_zeros(width)
+        self.claims: list[int] = nothing if job else [0] * width
         # More counters of every level (docs/fairness.md, section 6.6): total demand; admitted but not yet held; held
-        # beyond what must run.
-        self.request: list[int] = [0] * width
-        self.inqueue: list[int] = [0] * width
-        self.elastic: list[int] = [0] * width
+        # beyond what must run. Most jobs never have any of the last two, and none of the three without a ledger.
+        self.request: list[int] = nothing if job else [0] * width
+        self.inqueue: list[int] = nothing if job else [0] * width
+        self.elastic: list[int] = nothing if job else [0] * width
         # Rounding (see ``rounding``): the integer targets below, and the next units of the jobs below, counted by their
         # request; of running units, and of pending ones.
         self.integer_target: list[int] = [0] * width
@@ -270,7 +277,7 @@ class JobNode(ShareNode):
         self.equals: EqualJobs | None = None  # the jobs that share its entitlement; None: no target was solved for it
         self.integer_tasks = 0  # the tasks of its integer target
         self.integer_task_counts: dict[Items, int] | None = None  # heterogeneous tasks, by kind (see ``task_rights``)
-        self.base: list[int] = [0] * width  # the part of its integer target that its own entitlement covers
+        self.base: list[int] = shared_zeros(width)  # the part of its integer target that its own entitlement covers
         self.integer_line: Line | None = None  # all of its units; None: its holdings or demand have changed
         # The line from which units are handed out, and how many of each run are; the first run with units left, the run
         # that the job offers in a pass, and the request of a unit of that run.
@@ -502,7 +509,7 @@ class ShareTree:
         for node in self.root.walk():
             counted = (node.held, node.integer_target, node.able_count, node.owed_count)
             bounds = (node.guarantee or [], node.ceiling or [])  # zero of the new resources until bounds are set again
-            for vector in (*counted, node.claims, node.request, node.inqueue, node.elastic, *bounds):
+            for vector in (*counted, *bounds):
                 vector.extend(more)
             for equals in node.equal_jobs.values():
                 equals.widen(len(more))
@@ -510,8 +517,11 @@ class ShareTree:
                 node.exact.extend(more)
                 node.entitled.extend(more)
                 node.due.extend([0.0] * len(more))
+            node.claims = _widened(node.claims, width)
+            node.request, node.inqueue = _widened(node.request, width), _widened(node.inqueue, width)
+            node.elastic = _widened(node.elastic, width)
             if isinstance(node, JobNode):
-                node.base.extend(more)
+                node.base = _widened(node.base, width)
         self.width = width
 
     def validate(self) -> None:
@@ -530,6 +540,13 @@ class ShareTree:
             if node.kind is not NodeKind.JOB:
                 total = [sum(column) for column in zip(*(c.held for c in node.children.values()), strict=True)]
                 assert (total or [0] * self.width) == node.held, f"{node.path}: children do not add up"
+
+
+def _widened(vector: list[int], width: int) -> list[int]:
+    """A vector with zeros for resources that were registered later; shared zeros stay shared."""
+    if vector is shared_zeros(len(vector)):
+        return shared_zeros(width)
+    return vector + [0] * (width - len(vector))
 
 
 def latest_start(node: ShareNode) -> int:

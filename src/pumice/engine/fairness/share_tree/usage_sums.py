@@ -57,7 +57,8 @@ def count_job(leaf: JobNode, request: list[int], inqueue: list[int], elastic: li
         for j, (afters, befores) in enumerate(zip(zip(*new, strict=True), zip(*old, strict=True), strict=True))
         if afters != befores
     ]
-    node: ShareNode | None = leaf
+    leaf.request, leaf.inqueue, leaf.elastic = new  # not in place: the old ones may be shared zeros
+    node = leaf.parent
     while node is not None:
         for j, asked, promised, spare in moved:
             node.request[j] += asked
