@@ -77,7 +77,7 @@ MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
     "api-list": ("API: a list of 10,000 pods, whole and in pages", ("whole_ms", "pages_ms")),
     "live": (
         "pods from created to bound, and CPU for each",
-        ("pods_per_second", "latency_ms", "overhead_ms", "engine_ms", "server_ms"),
+        ("pods_per_second", "latency_ms", "overhead_ms", "engine_ms", "server_ms", "running_server_ms"),
     ),
     "live-parts": (
         "where the CPU time of a pod goes, in percent",

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from kubesim.server import RunningCluster
+from pumice.kube.watch.change_queue import ChangeQueue
+from pumice.scheduler import loop
 from tests.support.live_cluster import CPU, GROUPS, QUEUES, eventually, live, phase, placed, said, scheduling, submit
 
 
@@ -36,6 +40,16 @@ def test_a_gang_starts_whole_and_one_that_does_not_fit_waits(tmp_path: Path) -> 
             assert phase(running, "large") in {"Pending", "Inqueue"}
             load = Counter(node for where in placed(running).values() for node in where)
             assert max(load.values()) <= CPU
+
+    live(tmp_path, check)
+
+
+def test_scheduler_starts_although_the_first_lists_are_longer_than_its_queue(tmp_path: Path) -> None:
+    async def check(running: RunningCluster) -> None:
+        with mock.patch.object(loop, "ChangeQueue", partial(ChangeQueue, long=2)):
+            async with scheduling(running.server) as scheduler:
+                await eventually(lambda: scheduler.cycles)
+                assert len(scheduler.engine.state.nodes) == 3
 
     live(tmp_path, check)
 

@@ -25,6 +25,7 @@ from pumice.engine.events import Event
 from pumice.engine.plugins.builtin.pdb import PdbPlugin
 from pumice.engine.preemption.cooldown import NO_COOLDOWN, PreemptionCooldown
 from pumice.kube.client.api import Api
+from pumice.kube.client.transport import Limits
 from pumice.kube.decode.convert import SCHEDULERS
 from pumice.kube.event_recorder import EventRecorder
 from pumice.kube.resources import (
@@ -55,6 +56,10 @@ PERIOD = 1.0
 """Seconds after which a cycle runs even without changes."""
 GATHER = 0.02
 """Seconds in which changes are collected before a cycle."""
+BUSY_GATHER = 0.1
+"""The same while decisions wait to be written: a cycle more would only make the line longer."""
+BUSY = 2 * Limits().in_flight
+"""Bindings and evictions in flight from which on decisions wait: twice as many as are sent at a time."""
 
 STALLED = 30.0
 """Seconds without a cycle after which the scheduler is unhealthy: one runs in every period."""
@@ -293,4 +298,4 @@ class Scheduler:
             for each in waiting:
                 each.cancel()
         if done:
-            await asyncio.sleep(GATHER)
+            await asyncio.sleep(GATHER if self.binder.in_flight < BUSY else BUSY_GATHER)
