@@ -36,9 +36,9 @@ def arguments(component: str, choices: InstallOptions) -> list[str]:
     common = [component, f"--metrics-address=:{METRICS}", *names]
     if component == SCHEDULER:
         settings = [f"--config={SETTINGS}/{SETTINGS_FILE}", f"--config-map={CONFIG_MAP}"]
-        history = [f"--history={DATA}/{HISTORY_FILE}"] if choices.ui else []
+        kept = [f"--history={DATA}/{HISTORY_FILE}"] if choices.ui else []
         recorded = [f"--decision-log={DATA}/{DECISION_LOG}", "--trace", *LOG_FILES] if choices.decision_log else []
-        return [*common, LEADER_ELECT, *settings, *history, *recorded]
+        return [*common, LEADER_ELECT, *settings, *kept, *recorded]
     if component == CONTROLLERS:
         return [*common, LEADER_ELECT, *(["--no-jobs"] if choices.beside_volcano else [])]
     if component == UI:
