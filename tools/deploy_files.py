@@ -14,6 +14,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from difflib import SequenceMatcher
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +62,11 @@ TEMPLATES = {
     ),
     "987654321": "{{ .Values.replicas }}",
     "SETTINGS-HERE": "{{ .Values.schedulerConfig | toJson }}",
+    "CLAIM-HERE": "{{ .Values.dataClaim | quote }}",
 }
+KEPT = {"data_claim": "CLAIM-HERE"}
+RECORDED = {**KEPT, "decision_log": True}
+"""The options by which the data of the scheduler is in a claim, and by which it contains the decision log."""
 
 KUSTOMIZATION = f"""\
 {WRITTEN}
@@ -105,6 +112,8 @@ VALUES = {
         "webhooks": _TRUTH,
         "ui": _TRUTH,
         "besideVolcano": _TRUTH,
+        "dataClaim": {"type": "string"},
+        "decisionLog": _TRUTH,
         "serviceMonitor": _TRUTH,
         "schedulerConfig": {"type": "string"},
         "resources": {
@@ -128,6 +137,8 @@ VALUES = {
         "podLabels": {**_TEXTS, "propertyNames": {"not": {"enum": list(OWN_LABELS)}}},
         "priorityClassName": {"type": "string"},
     },
+    "if": {"properties": {"decisionLog": {"const": True}}, "required": ["decisionLog"]},
+    "then": {"properties": {"dataClaim": {"minLength": 1}}, "required": ["dataClaim"]},
 }
 
 NOTES = """\
@@ -197,6 +208,8 @@ replicas: {InstallOptions().replicas}  # of each component
 webhooks: true  # without them nothing is filled in and nothing refused
 ui: true  # the web page, one replica
 besideVolcano: false  # leave Volcano's jobs, definitions and webhooks alone; install with --skip-crds then
+dataClaim: ""  # a PersistentVolumeClaim for the history of the page; the scheduler then has one replica
+decisionLog: false  # record decisions in the claim: evictions with numbers, and the page Then
 serviceMonitor: false  # tell the Prometheus operator of the metrics
 # Of the container of each component; a value replaces one of these.
 {resources}# Of the pods of all components.
@@ -214,12 +227,12 @@ priorityClassName: {PodSettings().priority_class_name}  # "": none
 def _templates() -> Iterator[tuple[str, str]]:
     """The templates of the chart, one file a component and one for what all share."""
     whole = replace(OPEN, service_monitor=True)
-    alone, beside = (_by_key(replace(whole, beside_volcano=here)) for here in (False, True))
+    plain, kept, recorded = (_texts(replace(whole, **options)) for options in ({}, KEPT, RECORDED))
     unjudged, unseen = _by_key(replace(whole, webhooks=False)), _by_key(replace(whole, ui=False))
     found: dict[str, list[str]] = {}
-    for key, one in alone.items():
+    for key, one in _by_key(whole).items():
         component = one["metadata"]["labels"].get("app.kubernetes.io/component", INSTALL_NAME)
-        text = _template(one, beside.get(key))
+        text = _merged(plain[key], kept[key], recorded[key])
         if key not in unjudged:
             text = _if(".Values.webhooks", text)
         if key not in unseen:
@@ -229,6 +242,37 @@ def _templates() -> Iterator[tuple[str, str]]:
         found.setdefault(component, []).append(text)
     for name, texts in found.items():
         yield name, "".join(texts)
+
+
+def _texts(choices: InstallOptions) -> dict[Key, str]:
+    beside = _by_key(replace(choices, beside_volcano=True))
+    return {key: _template(one, beside.get(key)) for key, one in _by_key(choices).items()}
+
+
+def _merged(plain: str, kept: str, recorded: str) -> str:
+    """One template with the lines of all three; those that differ stand under the values that select them."""
+    before, lines = plain.splitlines(keepends=True), recorded.splitlines(keepends=True)
+    in_kept = _matched(kept.splitlines(keepends=True), lines)
+    found: list[tuple[str, str]] = []  # condition and line
+    for operation, start, end, first, last in SequenceMatcher(None, before, lines, autojunk=False).get_opcodes():
+        if operation == "equal":
+            found += [("", line) for line in lines[first:last]]
+            continue
+        found += [("not .Values.dataClaim", line) for line in before[start:end]]
+        found += [
+            (".Values.dataClaim" if number in in_kept else ".Values.decisionLog", lines[number])
+            for number in range(first, last)
+        ]
+    parts = ((condition, "".join(line for _, line in group)) for condition, group in groupby(found, itemgetter(0)))
+    return "".join(_if(condition, text) if condition else text for condition, text in parts)
+
+
+def _matched(part: list[str], lines: list[str]) -> set[int]:
+    """The places of the lines of a part, all of which are among them in order."""
+    blocks = SequenceMatcher(None, part, lines, autojunk=False).get_matching_blocks()
+    found = {block.b + j for block in blocks for j in range(block.size)}
+    assert len(found) == len(part), "with a decision log there must be nothing less than with a claim alone"
+    return found
 
 
 def _by_key(choices: InstallOptions) -> dict[Key, Object]:

@@ -18,3 +18,9 @@ def test_cluster_of_pumice_up_is_refused_with_the_reason(tmp_path: Path, monkeyp
             assert ended.status == 1
             assert "does not serve rbac.authorization.k8s.io/v1, so Pumice cannot be installed there" in ended.err
             assert "a cluster of pumice up runs Pumice already" in ended.err
+
+
+def test_decision_log_without_a_claim_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = Caller(tmp_path / "none", monkeypatch)("pumice install --decision-log --dry-run")
+    assert ended.status == 2
+    assert "--decision-log needs --data-claim" in ended.err

@@ -35,6 +35,12 @@ CHOSEN: dict[str, tuple[list[str], InstallOptions]] = {
     "nothing": ([], InstallOptions()),
     "beside": (["besideVolcano=true"], InstallOptions(beside_volcano=True)),
     "monitored": (["serviceMonitor=true"], InstallOptions(service_monitor=True)),
+    "kept": (["dataClaim=mine"], InstallOptions(data_claim="mine")),
+    "recorded": (["dataClaim=mine", "decisionLog=true"], InstallOptions(data_claim="mine", decision_log=True)),
+    "recorded beside": (
+        ["dataClaim=mine", "decisionLog=true", "besideVolcano=true"],
+        InstallOptions(data_claim="mine", decision_log=True, beside_volcano=True),
+    ),
     "unjudged": (["webhooks=false"], InstallOptions(webhooks=False)),
     "most": (
         ["besideVolcano=true", "serviceMonitor=true", "image.repository=mine", "replicas=5"],
@@ -136,6 +142,7 @@ def test_chart_renders_scheduler_configuration_of_any_form(offline, tmp_path):
         (["--set", "resources.webhook.limits=1"], "/resources"),
         (["--set", r"podLabels.app\.kubernetes\.io/name=x"], "app.kubernetes.io/name"),
         (["--set", "tolerations=x"], "/tolerations"),
+        (["--set", "decisionLog=true"], "/dataClaim"),
         (["--set-json", 'schedulerConfig={"actions":"allocate"}'], "/schedulerConfig"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",

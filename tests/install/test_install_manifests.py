@@ -28,6 +28,8 @@ CHOICES = {
     "elsewhere": InstallOptions(namespace="batch", image="registry.example/pumice:1", replicas=1),
     "beside": InstallOptions(beside_volcano=True),
     "bare": InstallOptions(webhooks=False),
+    "kept": InstallOptions(data_claim="pumice-data"),
+    "recorded": InstallOptions(data_claim="pumice-data", decision_log=True),
     "everything": InstallOptions(service_monitor=True, webhook_url="https://192.0.2.7:9443/"),
 }
 every_choice = pytest.mark.parametrize("choices", CHOICES.values(), ids=CHOICES)

@@ -42,6 +42,16 @@ namespace_option = click.option(
 @click.option("--no-webhooks", is_flag=True, help="Do not install the admission webhooks: no defaults, no validation.")
 @click.option("--webhook-url", default="", metavar="URL", help="URL of webhooks that run outside the cluster.")
 @click.option("--no-ui", is_flag=True, help="Do not install the web page.")
+@click.option(
+    "--data-claim",
+    default="",
+    metavar="NAME",
+    help="PersistentVolumeClaim in the namespace for the history of the web page, with one replica of the scheduler. "
+    "[default: the history lives as long as the pod]",
+)
+@click.option(
+    "--decision-log", is_flag=True, help="Record decisions in the claim, for evictions with numbers and the page Then."
+)
 @click.option("--service-monitor", is_flag=True, help="Create a ServiceMonitor for the Prometheus operator.")
 @click.option("--take-over", is_flag=True, help="Stop an installed Volcano and schedule its pods and jobs.")
 @click.option("--accept-losses", is_flag=True, help="Take over although 'pumice migrate --check' reports losses.")
@@ -65,6 +75,8 @@ def install(
     no_webhooks: bool,
     webhook_url: str,
     no_ui: bool,
+    data_claim: str,
+    decision_log: bool,
     service_monitor: bool,
     take_over: bool,
     accept_losses: bool,
@@ -87,6 +99,10 @@ def install(
     from pumice.install.pod_settings import read_pod_settings
 
     _check_webhook_url(webhook_url)
+    if decision_log and not data_claim:
+        raise click.UsageError(
+            "--decision-log needs --data-claim: the scheduler writes the log there, the page reads it"
+        )
     text = _read_valid_config(config) if config else None
     given: dict[str, Any] = {"image": image} if image else {}
     given |= {"configuration": text} if text is not None else {}
@@ -97,6 +113,8 @@ def install(
         webhooks=not no_webhooks,
         webhook_url=webhook_url,
         ui=not no_ui,
+        data_claim=data_claim,
+        decision_log=decision_log,
         service_monitor=service_monitor,
         **given,
     )

@@ -33,6 +33,13 @@ class InstallOptions:
     """The URL of the webhooks if they run outside the cluster."""
     ui: bool = True
     """Whether to install the web page."""
+    data_claim: str = ""
+    """The PersistentVolumeClaim for the history and the decision log; empty: they live as long as the pod.
+
+    Two schedulers cannot share the file of the history, so with a claim there is one replica.
+    """
+    decision_log: bool = False
+    """Whether the scheduler records its decisions for the web page, which reads them from the claim."""
     service_monitor: bool = False
     """Whether to create a ServiceMonitor for the Prometheus operator."""
     pods: PodSettings = field(default_factory=PodSettings)

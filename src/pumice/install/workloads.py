@@ -20,7 +20,9 @@ METRICS, LISTEN, PAGE = 8080, 9443, 8443
 _PUBLIC_PORTS = {WEBHOOKS: (LISTEN,), UI: (PAGE,)}
 NON_ROOT_USER = 65532
 SETTINGS, SETTINGS_FILE = "/etc/pumice", "scheduler.yaml"
-DATA, HISTORY_FILE = "/var/lib/pumice", "history.db"
+DATA, HISTORY_FILE, DECISION_LOG = "/var/lib/pumice", "history.db", "decisions"
+LOG_FILES = ("--decision-log-size=8", "--decision-log-files=64")
+"""Each file begins with a snapshot: the page replays one file to show a moment of the past."""
 LEADER_ELECT = "--leader-elect"
 PRE_STOP_SECONDS = 5
 """Seconds for which a terminating webhook still answers, until the Service no longer routes requests to it."""
@@ -35,13 +37,16 @@ def arguments(component: str, choices: InstallOptions) -> list[str]:
     common = [component, f"--metrics-address=:{METRICS}", *names]
     if component == SCHEDULER:
         settings = [f"--config={SETTINGS}/{SETTINGS_FILE}", f"--config-map={CONFIG_MAP}"]
-        return [*common, LEADER_ELECT, *settings, *([f"--history={DATA}/{HISTORY_FILE}"] if choices.ui else [])]
+        kept = [f"--history={DATA}/{HISTORY_FILE}"] if choices.ui else []
+        recorded = [f"--decision-log={DATA}/{DECISION_LOG}", "--trace", *LOG_FILES] if choices.decision_log else []
+        return [*common, LEADER_ELECT, *settings, *kept, *recorded]
     if component == CONTROLLERS:
         return [*common, LEADER_ELECT, *(["--no-jobs"] if choices.beside_volcano else [])]
     if component == UI:
         history = f"http://{INSTALL_NAME}-{SCHEDULER}:{METRICS}/history"
         listen = [f"--listen=:{PAGE}", "--self-signed", "--cluster-auth"]
-        return [UI, f"--metrics-address=:{METRICS}", *listen, f"--history={history}"]
+        recorded = [f"--decision-log={DATA}/{DECISION_LOG}"] if choices.decision_log else []
+        return [UI, f"--metrics-address=:{METRICS}", *listen, f"--history={history}", *recorded]
     others = [f"--acts-for-others={VOLCANO_ACCOUNTS}"] if choices.beside_volcano else []
     return [*common, f"--listen=:{LISTEN}", f"--service={WEBHOOK_SERVICE}", f"--secret={CERTIFICATE_SECRET}", *others]
 
@@ -55,16 +60,32 @@ def config_map(choices: InstallOptions) -> Object:
 def deployment(component: str, choices: InstallOptions) -> Object:
     """The processes of a component."""
     about = {"name": f"{INSTALL_NAME}-{component}", "namespace": choices.namespace, "labels": labels(component)}
+    alone = component == UI or _writes_claim(component, choices)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": about,
         "spec": {
-            "replicas": 1 if component == UI else choices.replicas,
+            "replicas": 1 if alone else choices.replicas,
+            **({"strategy": {"type": "Recreate"}} if _writes_claim(component, choices) else {}),
             "selector": {"matchLabels": labels(component)},
             "template": {"metadata": _pod_metadata(component, choices), "spec": _pod(component, choices)},
         },
     }
+
+
+def _writes_claim(component: str, choices: InstallOptions) -> bool:
+    return component == SCHEDULER and bool(choices.data_claim)
+
+
+def _has_data(component: str, choices: InstallOptions) -> bool:
+    """Whether a component has the volume with the history and the decision log."""
+    return choices.decision_log if component == UI else component == SCHEDULER and (choices.ui or choices.decision_log)
+
+
+def _data_volume(choices: InstallOptions) -> Object:
+    claim = {"persistentVolumeClaim": {"claimName": choices.data_claim}}
+    return {"name": "data", **(claim if choices.data_claim else {"emptyDir": {"sizeLimit": "256Mi"}})}
 
 
 def _pod_metadata(component: str, choices: InstallOptions) -> Object:
@@ -82,7 +103,9 @@ def _pod(component: str, choices: InstallOptions) -> Object:
     volumes: list[Object] = [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}]
     if component == SCHEDULER:
         volumes.append({"name": "settings", "configMap": {"name": CONFIG_MAP}})
-        volumes += [{"name": "data", "emptyDir": {"sizeLimit": "256Mi"}}] if choices.ui else []
+    if _has_data(component, choices):
+        volumes.append(_data_volume(choices))
+    owner = {"fsGroup": NON_ROOT_USER} if choices.data_claim and _has_data(component, choices) else {}
     return {
         "serviceAccountName": f"{INSTALL_NAME}-{component}",
         **choices.pods.pod_fields(),
@@ -90,6 +113,7 @@ def _pod(component: str, choices: InstallOptions) -> Object:
             "runAsNonRoot": True,
             "runAsUser": NON_ROOT_USER,
             "runAsGroup": NON_ROOT_USER,
+            **owner,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "topologySpreadConstraints": [spread],
@@ -118,7 +142,8 @@ def _container(component: str, choices: InstallOptions) -> Object:
     }
     if component == SCHEDULER:
         mounts.append({"name": "settings", "mountPath": SETTINGS, "readOnly": True})
-        mounts += [{"name": "data", "mountPath": DATA}] if choices.ui else []
+    if _has_data(component, choices):
+        mounts.append({"name": "data", "mountPath": DATA, **({"readOnly": True} if component == UI else {})})
     if component == UI:
         ports.append({"name": "page", "containerPort": PAGE, "protocol": "TCP"})
     if component == WEBHOOKS:

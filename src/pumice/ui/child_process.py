@@ -22,7 +22,6 @@ TIMEOUT = 120.0
 MOST_WAITING = 32
 """Commands that wait for their turn; more are refused."""
 KEPT_ANSWERS = 32
-NICENESS = 5
 
 Answer = tuple[int, bytes, str]
 """Exit status, standard output, and standard error of a command."""
@@ -65,8 +64,6 @@ async def command_output(arguments: Sequence[str]) -> Answer:
     """Run a command of ``pumice`` to its end. Raises ``UnavailableError`` if that takes too long."""
     program = [sys.executable, "-P", "-m", "pumice", *arguments]  # -P: no imports from the current directory
     process = await asyncio.create_subprocess_exec(
-        "nice",
-        f"-n{NICENESS}",
         *program,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

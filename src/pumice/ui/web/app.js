@@ -92,7 +92,8 @@ function Header({ kind }) {
     <${Link} to="/" class="brand" aria-label="Pumice, all queues">
       <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
         <rect x="1" y="3" width="18" height="3.5" rx="1" /><rect x="5" y="8.5" width="11" height="3.5" rx="1" />
-        <rect x="5" y="14" width="6" height="3.5" rx="1" /><rect class="brand-lent" x="11.5" y="14" width="5" height="3.5" rx="1" />
+        <rect x="5" y="14" width="6" height="3.5" rx="1" />
+        <rect class="brand-lent" x="11.5" y="14" width="5" height="3.5" rx="1" />
       </svg>
       <span>Pumice</span>
     <//>
@@ -123,7 +124,9 @@ function ClusterLine() {
         return html`<span title=${words}>${resource.label} <b>${percent(taken / all)}</b></span>`;
       })}
     <span title="Nodes that are ready, of all">Nodes <b>${number(nodes.ready)}/${number(nodes.total)}</b></span>
-    <span title="Pods with a node, and pods that wait for one">Tasks <b>${number(tasks.running)}</b> + ${number(tasks.waiting)} waiting</span>
+    <span title="Pods with a node, and pods that wait for one">
+      Tasks <b>${number(tasks.running)}</b> + ${number(tasks.waiting)} waiting
+    </span>
   </div>`;
 }
 
@@ -156,7 +159,9 @@ function ConnectionLine() {
     : behind.length
       ? `The server cannot watch ${behind.join(", ")} at the moment; the numbers may be old.`
       : "";
-  return html`<div class=${message ? "connection shown" : "connection"} role="status" data-connection=${connection}>${message}</div>`;
+  return html`<div class=${message ? "connection shown" : "connection"} role="status" data-connection=${connection}>
+    ${message}
+  </div>`;
 }
 
 function SignIn() {
@@ -172,7 +177,9 @@ function SignIn() {
   };
   return html`<form class="page card sign-in" onSubmit=${submit}>
     <h1>Sign in</h1>
-    <label class="field"><span>Token</span><input name="token" type="password" autocomplete="current-password" required /></label>
+    <label class="field">
+      <span>Token</span><input name="token" type="password" autocomplete="current-password" required />
+    </label>
     <button type="submit">Sign in</button>
     ${failure && html`<p role="alert">${failure}</p>`}
   </form>`;

@@ -40,7 +40,9 @@ export function DecisionsPage({ query }) {
         options=${[["", "All"], ["bind", "Placed"], ["evict", `Evictions (${number(evictions)})`]]}
         set=${querySetter("kind")}
       />
-      <button type="button" aria-pressed=${String(paused)} onClick=${() => setPaused(!paused)}>${paused ? "Continue" : "Pause"}</button>
+      <button type="button" aria-pressed=${String(paused)} onClick=${() => setPaused(!paused)}>
+        ${paused ? "Continue" : "Pause"}
+      </button>
       <span class="quiet count">last ${counted(document.decisions.length, "decision")}</span>
     </div>
     ${
@@ -79,10 +81,13 @@ function holds(decision, text) {
 /** @param {{decision: Decision}} props */
 function DecisionRow({ decision }) {
   const evicts = decision.kind === "evict";
+  const action = decision.action === "reclaim" ? html`<${Word} is="reclaim">reclaim<//>` : decision.action;
   return html`<li class=${evicts ? "decision evict" : "decision"}>
     <span class="when"><${Time} at=${decision.time} /></span>
     <span class="kind">
-      <span class=${evicts ? "badge warn" : "badge"}><${Word} is=${decision.kind}>${evicts ? "evicted" : "placed"}<//></span>
+      <span class=${evicts ? "badge warn" : "badge"}>
+        <${Word} is=${decision.kind}>${evicts ? "evicted" : "placed"}<//>
+      </span>
     </span>
     <div class="what">
       <p>
@@ -100,7 +105,7 @@ function DecisionRow({ decision }) {
         ${decision.job && html`<${Link} to=${keyAddress(decision.job)} class="plain">${decision.job}<//>`}
         ${decision.queue && html` in <${Link} to=${address(["queues", decision.queue])} class="plain">${decision.queue}<//>`}
         ${decision.user && html` by ${decision.user}`}
-        ${evicts && decision.action && html`, ${decision.action === "reclaim" ? html`<${Word} is="reclaim">reclaim<//>` : decision.action}`}
+        ${evicts && decision.action && html`, ${action}`}
         ${live.about?.features.then && html` · <${Link} to=${address(["then"], { time: decision.time })}>the tree then<//>`}
       </p>
       ${decision.sides && html`<${Sides} sides=${decision.sides} />`}

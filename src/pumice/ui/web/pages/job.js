@@ -69,7 +69,9 @@ function Head({ document }) {
         <dd>${taskCounts(tasks)}</dd>
       </div>
       ${tasks.minimum > 1 && html`<div><dt><${Word} is="gang">Start together<//></dt><dd>${number(tasks.minimum)}</dd></div>`}
-      <div><dt><${Word} is="used" /></dt><dd>${amountList(job.used)} <small>${percent(job.share)} of the cluster</small></dd></div>
+      <div>
+        <dt><${Word} is="used" /></dt><dd>${amountList(job.used)} <small>${percent(job.share)} of the cluster</small></dd>
+      </div>
     </dl>
   </header>`;
 }
@@ -95,8 +97,12 @@ function Tasks({ document }) {
               (task) =>
                 html`<tr>
                   <th scope="row">${task.name}</th>
-                  <td title=${task.message || undefined}><${Phase} phase=${task.state} />${task.reason && html` <small>${task.reason}</small>`}</td>
-                  <td>${task.node ? html`<${Link} to=${address(["nodes", task.node])}>${task.node}<//>` : html`<span class="quiet">–</span>`}</td>
+                  <td title=${task.message || undefined}>
+                    <${Phase} phase=${task.state} />${task.reason && html` <small>${task.reason}</small>`}
+                  </td>
+                  <td>
+                    ${task.node ? html`<${Link} to=${address(["nodes", task.node])}>${task.node}<//>` : html`<span class="quiet">–</span>`}
+                  </td>
                   <td>${amountList(task.request)}</td>
                   <td class="num"><${Age} since=${task.started ?? task.created} /></td>
                 </tr>`,
@@ -116,7 +122,10 @@ function Places({ document }) {
         ? html`<ul class="places">
             ${document.places.map(
               (place) =>
-                html`<li><${Link} to=${address(["nodes", place.node])}>${place.node}<//><span class="quiet">${counted(place.tasks, "task")}</span></li>`,
+                html`<li>
+                  <${Link} to=${address(["nodes", place.node])}>${place.node}<//>
+                  <span class="quiet">${counted(place.tasks, "task")}</span>
+                </li>`,
             )}
           </ul>`
         : html`<p class="quiet">None of its tasks has a node.</p>`

@@ -69,18 +69,31 @@ function Filters({ query, users, shown }) {
   ];
   const phases = PHASES.map((name) => [name, shown?.phases[name] ? `${name} (${number(shown.phases[name])})` : name]);
   const filtered = FILTERS.some((name) => name !== "sort" && field(name));
+  const clear = () => setQuery(Object.fromEntries(FILTERS.map((name) => [name, ""])));
   return html`<div class="toolbar" role="search">
     <${Search} label="Find a job" value=${field("text")} set=${querySetter("text")} />
     <${Select} label="Queue" value=${field("queue")} options=${anyOf("all", queues)} set=${querySetter("queue")} />
-    <${Select} label="User" value=${field("user")} options=${anyOf("all", withCurrent(users, field("user")))} set=${querySetter("user")} />
-    <${Select} label="Phase" value=${field("phase")} options=${[["", "all"], ["waiting", "waits"], ...phases]} set=${querySetter("phase")} />
+    <${Select}
+      label="User"
+      value=${field("user")}
+      options=${anyOf("all", withCurrent(users, field("user")))}
+      set=${querySetter("user")}
+    />
+    <${Select}
+      label="Phase"
+      value=${field("phase")}
+      options=${[["", "all"], ["waiting", "waits"], ...phases]}
+      set=${querySetter("phase")}
+    />
     <${Select} label="Sort by" value=${field("sort")} options=${SORTS} set=${querySetter("sort")} />
     ${
       field("namespace") &&
       html`<button type="button" onClick=${() => setQuery({ namespace: "" })}>Namespace ${field("namespace")} ✕</button>`
     }
-    ${filtered && html`<button type="button" onClick=${() => setQuery(Object.fromEntries(FILTERS.map((name) => [name, ""])))}>Clear</button>`}
-    <span class="quiet count">${shown && (filtered ? `${number(shown.matched)} of ${counted(shown.total, "job")}` : counted(shown.total, "job"))}</span>
+    ${filtered && html`<button type="button" onClick=${clear}>Clear</button>`}
+    <span class="quiet count">
+      ${shown && (filtered ? `${number(shown.matched)} of ${counted(shown.total, "job")}` : counted(shown.total, "job"))}
+    </span>
   </div>`;
 }
 

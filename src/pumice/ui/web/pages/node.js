@@ -12,6 +12,8 @@ import { keyAddress } from "../parts/job_table.js";
 
 /** @typedef {import("../lib/contract.js").NodeDocument} NodeDocument */
 
+const COLUMNS = ["Pod", "Job", "Queue", "User", "State", "Requests", "Since"];
+
 /** @param {{name: string}} props */
 export function NodePage({ name }) {
   /** @type {import("../lib/documents.js").Fetched<NodeDocument>} */
@@ -48,7 +50,9 @@ export function NodePage({ name }) {
               <th scope="row">${resourceLabel(resource)}</th>
               <td class="num">${amount(resource, used)}</td>
               <td class="num">${amount(resource, offered)}</td>
-              <td class="bar"><${MiniBar} share=${share} label=${`${percent(share)} of ${resourceLabel(resource)} used`} /></td>
+              <td class="bar">
+                <${MiniBar} share=${share} label=${`${percent(share)} of ${resourceLabel(resource)} used`} />
+              </td>
               <td class="num">${percent(share)}</td>
             </tr>`;
           })}
@@ -56,7 +60,9 @@ export function NodePage({ name }) {
       <//>
       <${Card} title="Labels and taints">
         <ul class="labels">
-          ${document.taints.map((taint) => html`<li class="badge warn">${taint.key}${taint.value && `=${taint.value}`}:${taint.effect}</li>`)}
+          ${document.taints.map(
+            ({ key, value, effect }) => html`<li class="badge warn">${key}${value && `=${value}`}:${effect}</li>`,
+          )}
           ${Object.entries(document.labels).map(([key, value]) => html`<li class="badge">${key}${value && `=${value}`}</li>`)}
         </ul>
       <//>
@@ -64,12 +70,14 @@ export function NodePage({ name }) {
     <${Card} title="Pods" aside=${html`<span class="quiet">${counted(document.podsTotal, "pod")}</span>`}>
       ${
         document.pods.length
-          ? html`<${Table} label="Pods on the node" head=${["Pod", "Job", "Queue", "User", "State", "Requests", "Since"]} numeric=${[6]}>
+          ? html`<${Table} label="Pods on the node" head=${COLUMNS} numeric=${[6]}>
               ${document.pods.map(
                 (pod) =>
                   html`<tr>
                     <th scope="row">${pod.name} <small>${pod.namespace}</small></th>
-                    <td>${pod.job ? html`<${Link} to=${keyAddress(pod.job)}>${pod.job}<//>` : html`<span class="quiet">${pod.scheduler}</span>`}</td>
+                    <td>
+                      ${pod.job ? html`<${Link} to=${keyAddress(pod.job)}>${pod.job}<//>` : html`<span class="quiet">${pod.scheduler}</span>`}
+                    </td>
                     <td>${pod.queue ? html`<${Link} to=${address(["queues", pod.queue])}>${pod.queue}<//>` : "–"}</td>
                     <td>${pod.user ?? "–"}</td>
                     <td><${Phase} phase=${pod.state} /></td>
@@ -80,7 +88,10 @@ export function NodePage({ name }) {
             <//>`
           : html`<p class="quiet">No pods.</p>`
       }
-      ${document.podsHidden > 0 && html`<p class="quiet">${counted(document.podsHidden, "pod")} in namespaces that you may not read.</p>`}
+      ${
+        document.podsHidden > 0 &&
+        html`<p class="quiet">${counted(document.podsHidden, "pod")} in namespaces that you may not read.</p>`
+      }
     <//>
   </article>`;
 }

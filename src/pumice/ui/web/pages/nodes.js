@@ -155,11 +155,13 @@ function NodeFace({ node, share }) {
       .slice(0, 4)
       .map((resource) => {
         const part = (node.used[resource.name] ?? 0) / (node.offered[resource.name] ?? 1);
-        return html`<span class="square-line"
-          ><span>${resource.label}</span
-          ><svg class="mini-bar" width="100%" height="6" role="img" aria-label=${percent(part)}>
-            <rect class="bar-ground" width="100%" height="6" /><rect class="bar-used" width=${`${Math.min(100, part * 100)}%`} height="6" /></svg
-        ></span>`;
+        return html`<span class="square-line">
+          <span>${resource.label}</span>
+          <svg class="mini-bar" width="100%" height="6" role="img" aria-label=${percent(part)}>
+            <rect class="bar-ground" width="100%" height="6" />
+            <rect class="bar-used" width=${`${Math.min(100, part * 100)}%`} height="6" />
+          </svg>
+        </span>`;
       })}
     <span class="square-tasks">${counted(node.tasks, "task")}</span>`;
 }

@@ -86,7 +86,9 @@ function Head({ document, capacity }) {
           <small>${queue.parent === null ? "" : ` ${percent(queue.part)} of ${parentName(queue)}`}</small>
         </dd>
       </div>
-      <div><dt>Jobs</dt><dd>${number(queue.jobs.running)} running, ${number(queue.jobs.inqueue + queue.jobs.pending)} waiting</dd></div>
+      <div>
+        <dt>Jobs</dt><dd>${number(queue.jobs.running)} running, ${number(queue.jobs.inqueue + queue.jobs.pending)} waiting</dd>
+      </div>
       <div><dt>Tasks</dt><dd>${number(queue.tasks.running)} running, ${number(queue.tasks.waiting)} waiting</dd></div>
       ${
         document.userLimits?.minUserLimitPercent &&
@@ -119,11 +121,13 @@ function summary(queue, shares) {
   const said = [`It uses ${percent(shares.used)} of the cluster.`];
   if (shares.owed > 0.0005)
     said.push(
-      `Its jobs are entitled to ${percent(shares.entitled)} now, so ${percent(shares.owed)} is owed to it: capacity that comes free goes to such queues first.`,
+      `Its jobs are entitled to ${percent(shares.entitled)} now, so ${percent(shares.owed)} is owed to it:`,
+      "capacity that comes free goes to such queues first.",
     );
   if (shares.borrowed > 0.0005)
     said.push(
-      `Its own part is ${percent(shares.own)}; it borrows ${percent(shares.borrowed)}, which other queues may take back when their jobs need it.`,
+      `Its own part is ${percent(shares.own)}; it borrows ${percent(shares.borrowed)},`,
+      "which other queues may take back when their jobs need it.",
     );
   if (shares.lent > 0.0005)
     said.push(

@@ -53,7 +53,13 @@ function ThenView({ query }) {
   const shown = held.current;
   return html`<section class="page fill then" aria-label="The tree as it was">
     <h1 class="sr-only">The tree as it was</h1>
-    <${Slider} span=${span.document} asked=${asked} loading=${then.loading} shown=${shown} follow=${() => setLatest(until)} />
+    <${Slider}
+      span=${span.document}
+      asked=${asked}
+      loading=${then.loading}
+      shown=${shown}
+      follow=${() => setLatest(until)}
+    />
     ${then.error && html`<${Failure} error=${then.error} />`}
     ${
       shown
@@ -90,11 +96,17 @@ function Slider({ span, asked, loading, shown, follow }) {
     <div class="slider-head">
       <div>
         <strong class="slider-time">${clock(at)}</strong>
-        <span class="quiet">${fullTime(at)}${shown && !loading && html` · <${Word} is="cycle">cycle<//> ${number(shown.then.cycle)}`}</span>
+        <span class="quiet">
+          ${fullTime(at)}${shown && !loading && html` · <${Word} is="cycle">cycle<//> ${number(shown.then.cycle)}`}
+        </span>
       </div>
       <div class="buttons">
-        <button type="button" disabled=${!shown?.then.before} onClick=${() => jump(shown?.then.before)}>‹ Earlier decision</button>
-        <button type="button" disabled=${!shown?.then.after} onClick=${() => jump(shown?.then.after)}>Later decision ›</button>
+        <button type="button" disabled=${!shown?.then.before} onClick=${() => jump(shown?.then.before)}>
+          ‹ Earlier decision
+        </button>
+        <button type="button" disabled=${!shown?.then.after} onClick=${() => jump(shown?.then.after)}>
+          Later decision ›
+        </button>
         <button type="button" onClick=${() => {
           setEnds({ from: Date.parse(span.from), until: Date.parse(span.until) });
           follow();

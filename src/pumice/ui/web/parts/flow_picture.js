@@ -42,7 +42,9 @@ export function FlowPicture({ name, resource, borrowsFrom, lendsTo }) {
     <svg viewBox=${`0 0 ${WIDTH} ${height}`} aria-hidden="true">
       ${bands(left, unit, height, "left", resource)} ${bands(right, unit, height, "right", resource)}
       <rect class="flow-box" x=${BOX.left} y=${8} width=${BOX.right - BOX.left} height=${height - 16} rx="6" />
-      <text class="flow-name" x=${WIDTH / 2} y=${height / 2} text-anchor="middle" dominant-baseline="middle">${clipped(name, 14)}</text>
+      <text class="flow-name" x=${WIDTH / 2} y=${height / 2} text-anchor="middle" dominant-baseline="middle">
+        ${clipped(name, 14)}
+      </text>
     </svg>
     <div class="columns flow-lists">
       <${FlowList} title="Borrows from" flows=${borrowsFrom} resource=${resource} />
@@ -86,7 +88,9 @@ function bands(flows, unit, height, side, resource) {
       <path class=${side === "left" ? "flow-borrowed" : "flow-lent"} d=${d} />
       ${side === "left" ? html`<path d=${d} fill="url(#hatch)" opacity="0.5" />` : html`<path d=${d} fill="url(#dots)" />`}
       <text x=${label.x} y=${y - 2} text-anchor=${label.anchor}>${clipped(flow.name, 20)}</text>
-      <text class="flow-amount" x=${label.x} y=${y + 12} text-anchor=${label.anchor}>${amount(resource, flow.amount)}</text>
+      <text class="flow-amount" x=${label.x} y=${y + 12} text-anchor=${label.anchor}>
+        ${amount(resource, flow.amount)}
+      </text>
     </g>`;
   });
 }
@@ -100,7 +104,10 @@ function FlowList({ title, flows, resource }) {
         ? html`<ul>
             ${flows.map(
               (flow) =>
-                html`<li><${Link} to=${address(["queues", flow.path])}>${flow.name}<//> <span class="quiet">${amount(resource, flow.amount)}</span></li>`,
+                html`<li>
+                  <${Link} to=${address(["queues", flow.path])}>${flow.name}<//>${" "}
+                  <span class="quiet">${amount(resource, flow.amount)}</span>
+                </li>`,
             )}
           </ul>`
         : html`<p class="quiet">no queue</p>`

@@ -61,6 +61,8 @@ function JobLine({ job, withQueue }) {
     <td class="num j-wait" title=${amountList(job.waiting)}>${number(job.tasks.waiting)}</td>
     <td class="num j-share">${percent(job.share)}</td>
     <td class="num j-age"><${Age} since=${job.created} /></td>
-    <td class="message">${waits && job.reason ? html`<span class="clip" title=${job.reason.message}>${job.reason.message}</span>` : ""}</td>
+    <td class="message">
+      ${waits && job.reason ? html`<span class="clip" title=${job.reason.message}>${job.reason.message}</span>` : ""}
+    </td>
   </tr>`;
 }

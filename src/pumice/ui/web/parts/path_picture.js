@@ -42,7 +42,10 @@ function Level({ rung, level, measure }) {
       <span>${verdict(rung, level)}</span>
     </div>
     <ul class="path-rows">
-      ${rows.map((row) => html`<${CompetitorRow} row=${row} side=${row.ours ? ours : row === ahead ? first : null} first=${row === ahead} />`)}
+      ${rows.map((row) => {
+        const side = row.ours ? ours : row === ahead ? first : null;
+        return html`<${CompetitorRow} row=${row} side=${side} first=${row === ahead} />`;
+      })}
       ${hidden > 0 && html`<li class="quiet path-more">and ${number(hidden)} more</li>`}
     </ul>
     ${
@@ -52,7 +55,8 @@ function Level({ rung, level, measure }) {
       html`<p class="quiet path-key">
         ${
           measure === "want"
-            ? html`<${Word} is="want" />: ${lastPart(first.name)} is ${shortOrOver(first.key)}, ${lastPart(ours.name)} is ${shortOrOver(ours.key)}.`
+            ? html`<${Word} is="want" />: ${lastPart(first.name)} is ${shortOrOver(first.key)},${" "}
+                ${lastPart(ours.name)} is ${shortOrOver(ours.key)}.`
             : html`Lower comes first: ${lastPart(first.name)} ${percent(first.key)}, ${lastPart(ours.name)} ${percent(ours.key)}.`
         }
         ${rung.decidedBy && rung.decidedBy !== measure && html` Decided by ${rung.decidedBy}.`}
@@ -101,9 +105,12 @@ function CompetitorRow({ row, side, first }) {
     limit: null,
     entitled,
   };
-  const label = `${row.name} uses ${percent(used)} of the cluster${entitled === null ? "" : `, entitled to ${percent(entitled)}`}`;
+  const right = entitled === null ? "" : `, entitled to ${percent(entitled)}`;
+  const label = `${row.name} uses ${percent(used)} of the cluster${right}`;
   return html`<li class=${row.ours ? "path-row ours" : "path-row"}>
-    <span class="path-name" title=${row.path}>${lastPart(row.name)}${first && html` <span class="badge">first</span>`}</span>
+    <span class="path-name" title=${row.path}>
+      ${lastPart(row.name)}${first && html` <span class="badge">first</span>`}
+    </span>
     <span class="path-weight quiet">${row.weight === null ? "" : `weight ${number(row.weight)}`}</span>
     <${ShareBar} shares=${shares} label=${label} />
     <span class="num">${percent(used)} <small>${entitled === null ? "" : `of ${percent(entitled)}`}</small></span>

@@ -43,7 +43,11 @@ export function AmountsCard({ row, capacity }) {
   ];
   const lines = all.filter(([, amounts, always]) => always || Object.keys(amounts ?? {}).length > 0);
   return html`<${Card} title="Amounts">
-    <${Table} label="Amounts by resource" head=${["", ...names.map(resourceLabel)]} numeric=${names.map((_name, column) => column + 1)}>
+    <${Table}
+      label="Amounts by resource"
+      head=${["", ...names.map(resourceLabel)]}
+      numeric=${names.map((_name, column) => column + 1)}
+    >
       ${lines.map(
         ([title, amounts]) =>
           html`<tr>
@@ -149,7 +153,11 @@ const QUEUE_COLUMNS = ["weight", "share", "used", "entitled", "waiting"];
 /** @param {{title: string, rows: QueueRow[], capacity: Amounts}} props */
 export function QueueList({ title, rows, capacity }) {
   return html`<${Card} title=${title}>
-    <${Table} label=${title} head=${["Queue", ...QUEUE_COLUMNS.map((word) => html`<${Word} is=${word} />`)]} numeric=${[1, 3, 4, 5]}>
+    <${Table}
+      label=${title}
+      head=${["Queue", ...QUEUE_COLUMNS.map((word) => html`<${Word} is=${word} />`)]}
+      numeric=${[1, 3, 4, 5]}
+    >
       ${rows.map((row) => {
         const shares = barShares(row, capacity, "");
         return html`<tr>
@@ -174,12 +182,23 @@ export function Holders({ title, kind, queue, rows }) {
   return html`<${Card} title=${title}>
     ${
       rows.length
-        ? html`<${Table} label=${title} head=${["Name", "Part of the queue", "", "Jobs", html`<${Word} is="waiting" />`]} numeric=${[2, 3, 4]}>
+        ? html`<${Table}
+            label=${title}
+            head=${["Name", "Part of the queue", "", "Jobs", html`<${Word} is="waiting" />`]}
+            numeric=${[2, 3, 4]}
+          >
             ${rows.map(
               (row) =>
                 html`<tr>
-                  <th scope="row"><${Link} to=${address(["jobs"], { queue: queue.name, [kind]: row.name })}>${row.name}<//></th>
-                  <td class="bar"><${MiniBar} share=${row.part} label=${`${row.name} has ${percent(row.part)} of what the queue uses`} /></td>
+                  <th scope="row">
+                    <${Link} to=${address(["jobs"], { queue: queue.name, [kind]: row.name })}>${row.name}<//>
+                  </th>
+                  <td class="bar">
+                    <${MiniBar}
+                      share=${row.part}
+                      label=${`${row.name} has ${percent(row.part)} of what the queue uses`}
+                    />
+                  </td>
                   <td class="num">${percent(row.part)}</td>
                   <td class="num">${number(row.jobs)}</td>
                   <td class="num">${number(row.tasks.waiting)}</td>

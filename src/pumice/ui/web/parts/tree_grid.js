@@ -100,7 +100,9 @@ export function TreeGrid({ lines, capacity, measure, label, fold }) {
       <div class="tree-row" role="row" aria-rowindex="1">
         <span role="columnheader"><${Word} is="queue" /></span>
         <span role="columnheader" class="num c-weight"><${Word} is="weight" /></span>
-        <span role="columnheader" class="c-bar"><${Word} is="share">${measure ? "Part of the cluster" : "Share of the cluster"}<//></span>
+        <span role="columnheader" class="c-bar">
+          <${Word} is="share">${measure ? "Part of the cluster" : "Share of the cluster"}<//>
+        </span>
         <span role="columnheader" class="num"><${Word} is="used" /></span>
         <span role="columnheader" class="num c-entitled"><${Word} is="entitled" /></span>
         <span role="columnheader" class="num c-jobs">Jobs</span>
@@ -142,6 +144,7 @@ function TreeRow({ line, index, active, capacity, measure, narrow, fold, focus }
     fold(row.path, !open);
   };
   const jobs = row.jobs.running + row.jobs.inqueue + row.jobs.pending + row.jobs.unknown;
+  const part = row.part === null || row.parent === null ? "" : ` ${percent(row.part)}`;
   return html`<div
     class="tree-row"
     role="row"
@@ -155,24 +158,34 @@ function TreeRow({ line, index, active, capacity, measure, narrow, fold, focus }
     <span role="gridcell" class="c-name" style=${{ "--depth": String(narrow ? Math.min(row.depth, 8) : row.depth) }}>
       ${
         hasChildren
-          ? html`<button type="button" class="fold" tabindex="-1" aria-label=${`${open ? "Fold" : "Open"} ${row.name}`} onClick=${toggle}>
-              <svg width="10" height="10" viewBox="0 0 10 10" aria-hidden="true"><path d=${open ? "M1 3l4 4 4-4" : "M3 1l4 4-4 4"} /></svg>
+          ? html`<button
+              type="button"
+              class="fold"
+              tabindex="-1"
+              aria-label=${`${open ? "Fold" : "Open"} ${row.name}`}
+              onClick=${toggle}
+            >
+              <svg width="10" height="10" viewBox="0 0 10 10" aria-hidden="true">
+                <path d=${open ? "M1 3l4 4 4-4" : "M3 1l4 4-4 4"} />
+              </svg>
             </button>`
           : html`<span class="fold"></span>`
       }
       <${Link} to=${queueAddress(row)} class="name" tabindex="-1" title=${row.path}>${row.name}<//>
       <${QueueState} row=${row} />
     </span>
-    <span role="gridcell" class="num c-weight" title=${row.part === null ? undefined : `${percent(row.part)} of its parent`}
-      >${row.weight === null ? "–" : number(row.weight)}<small>${row.part === null || row.parent === null ? "" : ` ${percent(row.part)}`}</small></span
-    >
+    <span role="gridcell" class="num c-weight" title=${row.part === null ? undefined : `${percent(row.part)} of its parent`}>
+      ${row.weight === null ? "–" : number(row.weight)}<small>${part}</small>
+    </span>
     <span role="gridcell" class="c-bar"><${ShareBar} shares=${shown} label=${barLabel(row, shares)} /></span>
     <span role="gridcell" class="num c-used">${shareText(row, measure, "used", shares.used)}</span>
     <span role="gridcell" class="num c-entitled"
       >${shares.entitled === null ? "–" : shareText(row, measure, "entitled", shares.entitled)}</span
     >
     <span role="gridcell" class="num c-jobs">${number(jobs)}</span>
-    <span role="gridcell" class="num c-waiting">${row.tasks.waiting ? number(row.tasks.waiting) : html`<span class="quiet">0</span>`}</span>
+    <span role="gridcell" class="num c-waiting">
+      ${row.tasks.waiting ? number(row.tasks.waiting) : html`<span class="quiet">0</span>`}
+    </span>
   </div>`;
 }
 

@@ -43,9 +43,10 @@ export function WhyCard({ namespace, name }) {
         html`<section aria-label="Who is served first">
           <h3>Who is served first, from the root down</h3>
           <p class="quiet caption">
-            Bars are parts of the cluster, and the numbers say what each uses, of what it is <${Word} is="entitled">entitled<//> to.
-            Solid is used, a dashed frame is still <${Word} is="owed">owed<//>, hatched is more than entitled. Where several wait, the
-            one that misses the largest part of what it is entitled to is first.
+            Bars are parts of the cluster, and the numbers say what each uses, of what it is${" "}
+            <${Word} is="entitled">entitled<//> to. Solid is used, a dashed frame is still <${Word} is="owed">owed<//>,
+            hatched is more than entitled. Where several wait, the one that misses the largest part of what it is
+            entitled to is first.
           </p>
           ${document.contest.supposing && html`<p class="quiet">As it would be if the job found room.</p>`}
           <${PathPicture} rungs=${document.contest.rungs} measure=${document.contest.measure} />
@@ -88,13 +89,18 @@ function Claim(/** @type {{why: WhyDocument}} */ { why }) {
   const unit = why.unitTasks
     ? html`<div>
         <dt>Asks for</dt>
-        <dd>${counted(why.unitTasks, "task")} (${amountList(why.unit)})${why.unitTasks > 1 && html`, <${Word} is="gang">together<//>`}</dd>
+        <dd>
+          ${counted(why.unitTasks, "task")}${` (${amountList(why.unit)})`}
+          ${why.unitTasks > 1 && html`, <${Word} is="gang">together<//>`}
+        </dd>
       </div>`
     : null;
   const running = why.running + why.starting;
   const whole = Object.keys(why.whole).length ? `${amountList(why.whole)} in whole tasks` : "too little to start with";
   return html`<dl class="facts claim">
-    <div><dt>Runs now</dt><dd>${running ? `${counted(running, "task")} (${amountList(why.holds)})` : "no task"}</dd></div>
+    <div>
+      <dt>Runs now</dt><dd>${running ? `${counted(running, "task")} (${amountList(why.holds)})` : "no task"}</dd>
+    </div>
     ${unit}
     ${
       why.target !== null &&
@@ -138,18 +144,33 @@ function Places({ why }) {
     <h3>Nodes</h3>
     ${why.places.map(
       (place) => html`<p>
-          <b>${number(place.fitting)} of ${counted(place.nodes, "node")}</b> ${`${place.fitting === 1 ? "has" : "have"} room for a task of ${amountList(place.asks)}.`}
+          <b>${number(place.fitting)} of ${counted(place.nodes, "node")}</b>
+          ${` ${place.fitting === 1 ? "has" : "have"} room for a task of ${amountList(place.asks)}.`}
         </p>
-        <svg class="mini-bar" width="100%" height="8" role="img" aria-label=${`${place.fitting} of ${place.nodes} nodes have room`}>
+        <svg
+          class="mini-bar"
+          width="100%"
+          height="8"
+          role="img"
+          aria-label=${`${place.fitting} of ${place.nodes} nodes have room`}
+        >
           <rect class="bar-ground" width="100%" height="8" rx="2" />
-          <rect class="bar-used" width=${`${place.nodes ? (100 * place.fitting) / place.nodes : 0}%`} height="8" rx="2" />
+          <rect
+            class="bar-used"
+            width=${`${place.nodes ? (100 * place.fitting) / place.nodes : 0}%`}
+            height="8"
+            rx="2"
+          />
         </svg>
         <ul>
           ${place.out.map(
             (out) =>
               html`<li>
                 ${counted(out.count, "node")}: ${out.reason}
-                ${out.lacks.map((lack) => html` <span class="quiet">(${lack.resource}: needs ${lack.needs}, most free ${lack.most})</span>`)}
+                ${out.lacks.map(
+                  ({ resource, needs, most }) =>
+                    html` <span class="quiet">(${resource}: needs ${needs}, most free ${most})</span>`,
+                )}
               </li>`,
           )}
         </ul>`,
@@ -161,6 +182,7 @@ function Places({ why }) {
 /** @param {{why: WhyDocument}} props */
 function Outlook({ why }) {
   const { outlook } = why;
+  const where = outlook.holdsOn.length ? ` on ${outlook.holdsOn.join(", ")}` : "";
   /** @type {[import("../lib/html.js").Children, string | null][]} */
   const steps = [
     [`starts ${counted(outlook.tasks, "task")}${outlook.evictions.length ? " after evictions" : ""}`, outlook.startsAt],
@@ -169,10 +191,7 @@ function Outlook({ why }) {
       html`has waited long enough for a <${Word} is="hold">reservation<//>`,
       outlook.holdsAt ? null : outlook.patienceAt,
     ],
-    [
-      html`capacity is kept for it${outlook.holdsOn.length ? ` on ${outlook.holdsOn.join(", ")}` : ""} (<${Word} is="hold">reservation<//>)`,
-      outlook.holdsAt,
-    ],
+    [html`capacity is kept for it${where} (<${Word} is="hold">reservation<//>)`, outlook.holdsAt],
   ];
   const dated = steps
     .filter((step) => step[1] !== null)
@@ -199,7 +218,10 @@ function Outlook({ why }) {
             )}
         </ul>`
     }
-    ${outlook.keptFor.length > 0 && html`<p class="quiet">Capacity is reserved for ${withoutUids(outlook.keptFor.join(", "))}.</p>`}
+    ${
+      outlook.keptFor.length > 0 &&
+      html`<p class="quiet">Capacity is reserved for ${withoutUids(outlook.keptFor.join(", "))}.</p>`
+    }
   </section>`;
 }
 
