@@ -8,12 +8,13 @@ more than it asks for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from kubebase.resource_vector import PODS
 from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.share_tree.tree import ShareNode
+from pumice.model.specs import Vector
 from pumice.simulate.figures import HOUR, SLOWDOWN_UNIT, QueueFigures, RunFigures, unit_of
 from pumice.simulate.step_series import StepSeries
 from pumice.simulate.workload import SECOND
@@ -93,12 +94,13 @@ class Recorder:
         self.ended_jobs = 0
         self.started_tasks = 0
 
-    def begin(self, engine: Engine) -> None:
-        """The queues and nodes are there."""
+    def begin(self, engine: Engine, requests: Iterable[Vector]) -> None:
+        """The queues and nodes are there. Only resources that some task requests are measured."""
         engine.prepare()
         self._engine = engine
-        capacity = engine.state.capacity
-        self._places = [place for place, amount in enumerate(capacity) if amount and place != PODS]
+        offered = [place for place, amount in enumerate(engine.state.capacity) if amount and place != PODS]
+        asked = {place for request in requests for place, amount in enumerate(request) if amount}
+        self._places = [place for place in offered if place in asked] or offered
         self._idle_sums = [0] * len(self._places)
         by_node: dict[ShareNode, list[_QueueRecord]] = {}
         for node in _in_tree_order(engine.tree.queues()):

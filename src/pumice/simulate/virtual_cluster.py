@@ -48,7 +48,7 @@ class VirtualCluster:
         self._engine_time: int | None = None
         for described in spec.objects:
             engine.apply(Changed(described))
-        recorder.begin(engine)
+        recorder.begin(engine, spec.vectors.values())
 
     def run(self, until: int | None = None, watch: Callable[[VirtualCluster], None] | None = None) -> None:
         """Run to the end: until that time, or until nothing more can happen. ``watch`` is called after each cycle."""
