@@ -40,6 +40,7 @@ class Machine:
         self._up = Program(
             folder, "up", "--here", "--here-capacity", offers, "--no-ui", "--port", "0", "--data", str(self.data)
         )
+        self.client: Any = None
         self.start()
 
     def start(self) -> None:
@@ -47,6 +48,8 @@ class Machine:
         (self.data / "kubeconfig").unlink(missing_ok=True)
         self._up.start()
         self.until((self.data / "kubeconfig").exists)
+        if self.client is not None:
+            self.client.close()
         self.client = Client(read_kubeconfig(self.data / "kubeconfig"))
         self.until(self.nodes_ready)
 
@@ -117,6 +120,7 @@ class Machine:
         self.until(lambda: not self.pods())
 
     def end(self) -> None:
+        self.client.close()
         self._up.end(signal.SIGTERM)
         end_processes_in(self.data / "agent")
 
@@ -163,28 +167,29 @@ def test_two_queues_share_three_to_one(machine: Machine) -> None:
     for name, weight in (("three", 3), ("one", 1)):
         queue = {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": name}}
         machine.client.create(QUEUES.path(), {**queue, "spec": {"weight": weight, "parent": "root"}})
-        machine.submit(name, "sleep 1.$(od -An -N1 -tu1 /dev/urandom | tr -d ' ')", 400, queue=name)
-    held = {"three": 0, "one": 0}
+        machine.submit(name, "sleep $((2 + $(od -An -N1 -tu1 /dev/urandom) % 4))", 80, queue=name)
 
-    def look() -> int:
-        count = 0
+    def look() -> dict[str, int]:
+        """How many slots each queue has."""
+        held = {"three": 0, "one": 0}
         for pod in machine.pods():
             if pod["spec"].get("nodeName") and pod.get("status", {}).get("phase") in {"Pending", "Running"}:
                 held[pod["metadata"]["labels"]["volcano.sh/job-name"]] += 1
-                count += 1
-        return count
+        return held
 
-    machine.until(lambda: look() == SLOTS)
-    held.update(three=0, one=0)
-    samples = 0
-    until = time.monotonic() + 40.0
-    while time.monotonic() < until:
-        look()
-        samples += 1
-        time.sleep(0.15)
-    share = held["three"] / (held["three"] + held["one"])
-    assert samples > 20
-    assert 0.73 <= share <= 0.77, held
+    machine.until(lambda: look() == {"three": 3, "one": 1})
+    total = {"three": 0.0, "one": 0.0}
+    until = last = time.monotonic()
+    until += 60.0
+    while last < until:
+        held = look()
+        time.sleep(0.2)
+        now = time.monotonic()
+        for name, count in held.items():
+            total[name] += count * (now - last)
+        last = now
+    share = total["three"] / (total["three"] + total["one"])
+    assert 0.73 <= share <= 0.77, total
 
 
 def test_kills_at_random_moments_lose_nothing(machine: Machine) -> None:
