@@ -99,14 +99,22 @@ class AgentWorld:
 
     def end_processes(self) -> None:
         """Kill whatever pods have left on this machine."""
-        for folder in PodFolders(self.folder / "pods"):
-            shim, cgroups = folder.shim(), folder.plan["cgroups"] if folder.plan else []
-            if shim is not None and folder.is_shim_alive():
-                os.kill(shim["pid"], signal.SIGKILL)
-            assert kill_all(lambda uid=folder.uid, cgroups=cgroups: marked_processes(uid) | cgroup_processes(cgroups))
-            folder.remove()
+        end_processes_in(self.folder)
         if self.cgroups is not None:
             self.cgroups.remove()
+
+
+def end_processes_in(agent_folder: Path) -> None:
+    """Kill whatever the pods of an agent have left on this machine."""
+    for folder in PodFolders(agent_folder / "pods"):
+        shim, cgroups = folder.shim(), folder.plan["cgroups"] if folder.plan else []
+        if shim is not None and folder.is_shim_alive():
+            os.kill(shim["pid"], signal.SIGKILL)
+        assert kill_all(lambda uid=folder.uid, cgroups=cgroups: marked_processes(uid) | cgroup_processes(cgroups))
+        folder.remove()
+        for parent in {Path(group).parent for group in cgroups if Path(group).name.startswith("pod-")}:
+            with suppress(OSError):
+                parent.rmdir()
 
 
 def on_this_machine(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import logging
 import os
 import socket
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -23,12 +26,17 @@ from pumice.agent.pod_worker import NodeContext, PodWorker
 from pumice.agent.shim.process_start import may_mount
 from pumice.agent.shim.records import read_record, write_record
 from pumice.kube.client.api import Api, ListOptions
+from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.resources import PODS, Document
 from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
 
 PODS_FOLDER, CLUSTER_FILE, LOCK_FILE = "pods", "cluster.json", "lock"
 LOOPBACK = "127.0.0.1"
+RETRY_SECONDS = 1.0
+LOCK_SECONDS, LOCK_PAUSE_SECONDS = 15.0, 0.1
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +78,11 @@ class NodeAgent:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        await self._check_cluster()
+        await _until_reachable(self._check_cluster)
         settings = self._settings
         await self._logs.open()
         try:
-            await self._logs.publish(self._api, settings.name)
+            await _until_reachable(lambda: self._logs.publish(self._api, settings.name))
             self._node = NodeRegistration(self._api, settings.name, settings.machine, settings.address, self._logs.port)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._node.run())
@@ -117,17 +125,39 @@ class NodeAgent:
                 self._worker.work_queue.add((await loop.sock_recv(bell, 256)).decode())
 
 
+async def _until_reachable(call: Callable[[], Awaitable[None]]) -> None:
+    """Call the API again until it answers: it may be started after the agent."""
+    while True:
+        try:
+            return await call()
+        except (ApiError, UnreachableError) as error:
+            log.warning('Failed to reach the API, retrying: error="%s"', error)
+            await asyncio.sleep(RETRY_SECONDS)
+
+
+class FolderInUseError(Exception):
+    """Another agent runs the pods of this folder."""
+
+
 def hold_folder(folder: Path) -> int:
-    """Make the folder and keep other agents out of it, for as long as the descriptor is open."""
+    """Make the folder and keep other agents out of it, for as long as the descriptor is open.
+
+    Waits a little: an agent whose supervisor was killed is about to end.
+    """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     lock = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise FieldError(f"--data {folder}", "another agent uses this folder") from None
-    return lock
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                os.close(lock)
+                raise FolderInUseError(f"{folder}: another agent uses this folder") from None
+            time.sleep(LOCK_PAUSE_SECONDS)
+        else:
+            return lock
 
 
 def address_towards(server: str) -> str:

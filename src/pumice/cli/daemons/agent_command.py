@@ -65,7 +65,14 @@ def agent(
     """
     from kubebase.field_error import FieldError
     from pumice.agent.machine import find_machine, node_name
-    from pumice.agent.node_agent import AgentSettings, NodeAgent, address_towards, choose_cgroups, hold_folder
+    from pumice.agent.node_agent import (
+        AgentSettings,
+        FolderInUseError,
+        NodeAgent,
+        address_towards,
+        choose_cgroups,
+        hold_folder,
+    )
     from pumice.observability.endpoints import Probes
 
     access = cluster_access(kubeconfig, context)
@@ -74,6 +81,8 @@ def agent(
     try:
         hold_folder(folder)  # until the process ends
         machine = find_machine(folder, capacity, reserve)
+    except FolderInUseError as error:
+        raise click.ClickException(str(error)) from None
     except FieldError as error:
         raise click.UsageError(str(error)) from None
     cgroups = None if no_cgroups else choose_cgroups(chosen, folder)

@@ -1,0 +1,214 @@
+"""``pumice up --here`` as processes: who may use its port, gangs, shares of queues, kills at random moments."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pumice.kube.client.api_errors import ApiError, UnreachableError
+from pumice.kube.client.kubeconfig import read_kubeconfig
+from pumice.kube.client.sync_client import Client
+from pumice.kube.resources import JOBS, NODES, PODS, QUEUES
+from tests.support.agents import end_processes_in
+from tests.support.killable import Program
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+SLOTS = 4
+KILLS = 12
+PATIENCE = 300.0
+
+
+class Machine:
+    """A cluster of this machine alone, whose processes can be killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        offers = f"cpu={SLOTS},memory=8Gi,nvidia.com/gpu=2"
+        self._up = Program(
+            folder, "up", "--here", "--here-capacity", offers, "--no-ui", "--port", "0", "--data", str(self.data)
+        )
+        self.client: Any = None
+        self.start()
+
+    def start(self) -> None:
+        """Start it, and wait until its node is there."""
+        (self.data / "kubeconfig").unlink(missing_ok=True)
+        self._up.start()
+        self.until((self.data / "kubeconfig").exists)
+        if self.client is not None:
+            self.client.close()
+        self.client = Client(read_kubeconfig(self.data / "kubeconfig"))
+        self.until(self.nodes_ready)
+
+    def nodes_ready(self) -> bool:
+        nodes = self.client.list(NODES.path()).items
+        conditions = [entry for node in nodes for entry in node["status"].get("conditions") or ()]
+        return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+    def kill(self, *commands: str) -> None:
+        """Kill processes of the cluster: ``up``, ``agent``, ``scheduler`` or ``controllers``."""
+        for command in commands:
+            for pid in self.pids(command):
+                os.kill(pid, signal.SIGKILL)
+        if "up" in commands:
+            self._up.end()
+            self.start()
+
+    def pids(self, command: str) -> list[int]:
+        """The processes that run a command of this cluster."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdecimal() else []
+            except OSError:
+                continue
+            ours = any(word.startswith(os.fsencode(self.data)) for word in words)
+            if ours and b"pumice" in words and command.encode() in words:
+                found.append(int(entry.name))
+        return found
+
+    def submit(self, name: str, script: str, replicas: int, *, least: int = 1, queue: str = "default") -> None:
+        """A job of shell scripts with a cpu each."""
+        container = {
+            "name": "main",
+            "image": "host",
+            "command": ["sh", "-c", script],
+            "resources": {"requests": {"cpu": "1", "memory": "16Mi"}},
+        }
+        template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+        spec = {
+            "minAvailable": least,
+            "queue": queue,
+            "tasks": [{"name": "main", "replicas": replicas, "template": template}],
+        }
+        job = {"apiVersion": JOBS.api_version, "kind": "Job", "metadata": {"name": name}, "spec": spec}
+        self.client.create(JOBS.path("default"), job)
+
+    def pods(self) -> list[dict[str, Any]]:
+        return list(self.client.list(PODS.path("default")).items)
+
+    def phase(self, name: str) -> str:
+        job = self.client.get(JOBS.path("default", name))
+        return str((job.get("status") or {}).get("state", {}).get("phase", ""))
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        until = time.monotonic() + PATIENCE
+        while True:
+            with suppress(ApiError, UnreachableError):  # while it is started again
+                if holds():
+                    return
+            assert time.monotonic() < until, self._up.said()
+            time.sleep(0.1)
+
+    def clear(self) -> None:
+        """End all jobs."""
+        for job in self.client.list(JOBS.path("default")).items:
+            self.client.delete(JOBS.path("default", job["metadata"]["name"]))
+        self.until(lambda: not self.pods())
+
+    def end(self) -> None:
+        self.client.close()
+        self._up.end(signal.SIGTERM)
+        end_processes_in(self.data / "agent")
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    found = Machine(tmp_path_factory.mktemp("machine"))
+    yield found
+    found.end()
+
+
+@pytest.fixture(autouse=True)
+def _no_jobs_are_left(machine: Machine) -> Iterator[None]:
+    yield
+    machine.clear()
+
+
+def test_the_port_wants_a_token(machine: Machine) -> None:
+    """Whoever can connect, another user or a web page, is refused; the folder is for its owner alone."""
+    server = machine.client.access.server
+    assert server.startswith("https://")
+    trusting = ssl._create_unverified_context()
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Origin": "http://example.com"}):
+        request = urllib.request.Request(f"{server}/api/v1/pods", headers=headers)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, context=trusting)
+        assert refused.value.code == 401
+        refused.value.close()
+    assert machine.data.stat().st_mode & 0o077 == 0
+
+
+def test_gangs_start_together(machine: Machine) -> None:
+    """Each member waits for all of its gang: three gangs that do not fit together would wait forever half started."""
+    script = (
+        "mkdir -p {here}; touch {here}/$HOSTNAME; while [ $(ls {here} | wc -l) -lt 3 ]; do sleep 0.05; done; sleep 0.5"
+    )
+    for name in ("a", "b", "c"):
+        machine.submit(name, script.format(here=machine.folder / f"gang-{name}"), 3, least=3)
+    machine.until(lambda: all(machine.phase(name) == "Completed" for name in ("a", "b", "c")))
+
+
+def test_two_queues_share_three_to_one(machine: Machine) -> None:
+    """Endless jobs of one slot and random length: time-averaged shares of the slots in use are those of the weights."""
+    for name, weight in (("three", 3), ("one", 1)):
+        queue = {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": name}}
+        machine.client.create(QUEUES.path(), {**queue, "spec": {"weight": weight, "parent": "root"}})
+        machine.submit(name, "sleep $((2 + $(od -An -N1 -tu1 /dev/urandom) % 4))", 80, queue=name)
+
+    def look() -> dict[str, int]:
+        """How many slots each queue has."""
+        held = {"three": 0, "one": 0}
+        for pod in machine.pods():
+            if pod["spec"].get("nodeName") and pod.get("status", {}).get("phase") in {"Pending", "Running"}:
+                held[pod["metadata"]["labels"]["volcano.sh/job-name"]] += 1
+        return held
+
+    machine.until(lambda: look() == {"three": 3, "one": 1})
+    total = {"three": 0.0, "one": 0.0}
+    until = last = time.monotonic()
+    until += 60.0
+    while last < until:
+        held = look()
+        time.sleep(0.2)
+        now = time.monotonic()
+        for name, count in held.items():
+            total[name] += count * (now - last)
+        last = now
+    share = total["three"] / (total["three"] + total["one"])
+    assert 0.73 <= share <= 0.77, total
+
+
+def test_kills_at_random_moments_lose_nothing(machine: Machine) -> None:
+    """Every process runs once, every exit code is the one that the API shows, and none is left at the end."""
+    rng = random.Random(20)
+    codes = {number: rng.randrange(1, 100) for number in range(24)}
+    for number, code in codes.items():
+        script = f"echo x >> {machine.folder}/ran-{number}; sleep {rng.uniform(1, 4):.1f}; exit {code}"
+        machine.submit(f"job-{number}", script, 1)
+    for _ in range(KILLS):
+        time.sleep(rng.uniform(0.2, 2.0))
+        victims = rng.choice([("agent",), ("up",), ("scheduler",), ("agent", "up"), ("agent", "scheduler")])
+        machine.kill(*victims)
+
+    def ended() -> bool:
+        return all(machine.phase(f"job-{number}") == "Failed" for number in codes)
+
+    machine.until(ended)
+    for number, code in codes.items():
+        pod = machine.client.get(PODS.path("default", f"job-{number}-main-0"))
+        assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == code
+        assert (machine.folder / f"ran-{number}").read_text() == "x\n"
