@@ -277,24 +277,33 @@ class Book:
                 )
 
     def _exchanged(self, commit: Commit) -> None:
-        """The preemptor's side was short of all that it takes, and no group around a victim is left as short."""
+        """The preemptor's side was short of all that it gains, and no group around a victim is left as short."""
         capacity, jobs = self.engine.state.capacity, self.engine.tree.jobs
-        ask: Counter[int] = Counter()
-        for key, _ in commit.claims:
-            ask.update(dict(_items(self.tasks[key].request)))
-        gain = max(amount / capacity[j] for j, amount in ask.items())
         for key in commit.victims:
             victim, lost = jobs[self.tasks[key].job], _asks(self.tasks[key].request)
             level, ours, _ = lowest_common_ancestor(jobs[commit.preemptor], victim)
-            held = self._held_below(ours)
-            for j in ask:
-                assert ours.due[j] - held[j] > -1e-6 * capacity[j], f"{commit}: {ours.path} was not short of the unit"
+            gains, held = self._gains(commit, ours), self._held_below(ours)
+            assert gains, f"{commit}: {ours.path} gains nothing"
+            for j in gains:
+                assert ours.due[j] - held[j] > -1e-6 * capacity[j], f"{commit}: {ours.path} was not short of its gain"
+            gain = max(amount / capacity[j] for j, amount in gains.items())
             group = victim.parent
             while group is not None and group is not level:
                 held = self._held_below(group)
                 short = max((group.due[j] - held[j]) / capacity[j] for j in lost)
                 assert short < gain, f"{commit}: {group.path} is left with {held}, entitled to {group.due}"
                 group = group.parent
+
+    def _gains(self, commit: Commit, group: ShareNode) -> dict[int, int]:
+        """What a group with the preemptor below it gains: the unit, less the victims below the group."""
+        inside = {leaf.name for leaf in group.walk() if isinstance(leaf, JobNode)}
+        gains: Counter[int] = Counter()
+        for key, _ in commit.claims:
+            gains.update(dict(_items(self.tasks[key].request)))
+        for key in (*commit.victims, *commit.withdrawn):
+            if self.tasks[key].job in inside:
+                gains.subtract(dict(_items(self.tasks[key].request)))
+        return {j: amount for j, amount in gains.items() if amount > 0}
 
     def _held_below(self, group: ShareNode) -> list[int]:
         jobs = [leaf.name for leaf in group.walk() if isinstance(leaf, JobNode)]
