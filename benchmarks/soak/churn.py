@@ -10,13 +10,14 @@ from functools import partial
 
 from pumice.kube.client.api import Api, ListOptions
 from pumice.kube.client.api_errors import ApiError, UnreachableError
-from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
+from pumice.kube.resources import EVENTS, POD_GROUPS, PODS, QUEUES
 
 NAMESPACE = "soak"
 QUEUE_NAMES = ("soak-a", "soak-b", "soak-c")
 GANG = 10
 RUN_SECONDS = "0.5"
 POLL_SECONDS = 0.5
+EVENTS_SECONDS = 20.0
 PATIENCE_SECONDS = 180.0
 """A job that has not ended by then is lost. Longer than it takes to start everything anew under load."""
 
@@ -82,6 +83,14 @@ class Churn:
         for number in range(GANG):
             await insist(partial(self._api.delete, PODS, f"{name}-{number}", NAMESPACE, grace=0))
         await insist(lambda: self._api.delete(POD_GROUPS, name, NAMESPACE))
+
+
+async def delete_events(api: Api) -> None:
+    """Delete old Events, until cancelled. They are kept for an hour, in which they would look like a leak."""
+    while True:
+        with suppress(ApiError, UnreachableError):
+            await api.session.call("DELETE", EVENTS.path(NAMESPACE))
+        await asyncio.sleep(EVENTS_SECONDS)
 
 
 async def make_queues(api: Api) -> None:

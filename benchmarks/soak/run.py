@@ -95,7 +95,7 @@ async def soak(folder: Path, seconds: float) -> Report:
             await churn.make_queues(api)
             jobs, book, audit, attackers = Churn(api), Ledger(api), PodAudit(api), Attackers(cluster.port)
             work = [jobs.run(queue) for queue in churn.QUEUE_NAMES for _ in range(AT_ONCE)]
-            work += [book.run(), audit.informer.run(), audit.run(), attackers.run()]
+            work += [book.run(), audit.informer.run(), audit.run(), attackers.run(), churn.delete_events(api)]
             tasks = [asyncio.create_task(one) for one in work]
             try:
                 await _calm(cluster, report, jobs, tasks, began + seconds * CALM_PART, seconds * CALM_PART / SAMPLES)

@@ -63,6 +63,7 @@ INSERT INTO meta VALUES ('format', 2), ('compacted', 0), ('swept', 0), ('checksu
 COMMIT;
 """
 
+_ONE_LINE = "SELECT revision, key, previous, deleted, value, checksum FROM log WHERE revision = ?"
 _ADD_CHECKSUMS = """
 BEGIN IMMEDIATE;
 ALTER TABLE log ADD COLUMN checksum INTEGER;
@@ -244,12 +245,15 @@ class Log:
 
     def value(self, revision: int) -> bytes | None:
         """The value of a line, None if there is no such line. Raises DataDamaged if it is not what was written."""
-        return self.values((revision,)).get(revision)
+        return self._values(self._read(_ONE_LINE, (revision,))).get(revision)
 
     def values(self, revisions: Sequence[int]) -> dict[int, bytes]:
         """The values of the entries that exist. Fastest if the revisions are sorted."""
+        return self._values(self._rows(revisions))
+
+    def _values(self, rows: list[Any]) -> dict[int, bytes]:
         found: dict[int, bytes] = {}
-        for revision, key, previous, deleted, value, checksum in self._rows(revisions):
+        for revision, key, previous, deleted, value, checksum in rows:
             if checksum != checksum_of(revision, key, previous, deleted, value) and (
                 checksum is not None or revision > self.checksums_after
             ):

@@ -13,9 +13,10 @@ beginning.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import zip_longest
 from typing import Final
 
@@ -52,6 +53,7 @@ FOLLOWED: Final = frozenset({QUEUES, PODGROUPS, JOBS, JOB_TEMPLATES, NODES, NAME
 """The resources whose objects the view follows."""
 
 _OVER = frozenset({"Completed", "Failed", "Terminated"})  # final phases; an aborted job may resume
+_PARTS: Final = ("metadata", "spec", "status")
 _WAITING = frozenset({"", "Pending", "Inqueue"})
 _RUNNING = frozenset({"Running", "Unknown"})
 
@@ -180,15 +182,20 @@ class ClusterView:
     # ---- updates -------------------------------------------------------------------------------------------
 
     def note(self, resource: str, namespace: str, name: str, found: Object | None) -> None:
-        """Apply an object, or (None) its deletion. Resources that are not followed are ignored."""
+        """Apply an object, or (None) its deletion. Resources that are not followed are ignored.
+
+        An object whose fields have wrong types, which a changed CRD may have allowed, counts as if it did not exist.
+        """
         key = (resource, namespace, name)
+        if found is not None and not all(isinstance(found.get(part) or {}, dict) for part in _PARTS):
+            found = None
         match resource:
             case "queues.scheduling.volcano.sh":
                 self._note_queue(name, found)
             case "podgroups.scheduling.volcano.sh":
-                self._note_work(key, self._group(namespace, found) if found else None)
+                self._note_work(key, _parsed(partial(self._group, namespace), found))
             case "jobs.batch.volcano.sh":
-                self._note_work(key, self._job(found) if found else None)
+                self._note_work(key, _parsed(self._job, found))
             case "jobtemplates.flow.volcano.sh":
                 (self._job_templates.add if found else self._job_templates.discard)((namespace, name))
             case "nodes":
@@ -376,3 +383,11 @@ def template_request(pod_spec: Object, registry: Registry, where: str) -> Vector
 
 def _asked(resources: api_types.Resources) -> dict[str, api_types.Quantities | None]:
     return {"requests": resources.requests, "limits": resources.limits}
+
+
+def _parsed(parse: Callable[[Object], WorkloadSummary | None], found: Object | None) -> WorkloadSummary | None:
+    """An object parsed; None without one, and for one whose fields have wrong types."""
+    try:
+        return parse(found) if found else None
+    except (AttributeError, TypeError, ValueError):  # FieldError is a ValueError
+        return None

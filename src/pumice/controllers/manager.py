@@ -8,6 +8,7 @@ an object is missing.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -16,6 +17,8 @@ from pumice.kube.client.api import Api
 from pumice.kube.resources import Document, Resource
 from pumice.kube.watch.change_queue import Change, ChangeQueue
 from pumice.kube.watch.informer import CachedObject, Informer
+
+log = logging.getLogger(__name__)
 
 
 class SharedInformers:
@@ -29,7 +32,7 @@ class SharedInformers:
     def all(self, resource: Resource[Any]) -> Mapping[str, CachedObject[Document]]:
         """The objects of a resource by key; kept up to date from now on."""
         if resource.name not in self.informers:
-            self.informers[resource.name] = Informer(self._api, resource.raw, self._feed)
+            self.informers[resource.name] = Informer(self._api, resource.checked_raw, self._feed)
         return _Copy(self.informers[resource.name])
 
 
@@ -86,6 +89,9 @@ class ControllerManager:
         async for batch in self._feed:
             for change in batch:
                 for controller in self.controllers:
-                    controller.on_change(change)
+                    try:
+                        controller.on_change(change)
+                    except Exception:  # one object that it cannot handle must not stop it for all others
+                        log.exception("Failed to handle a change: resource=%s key=%s", change.resource, change.key)
                 for watcher in self.watchers:
                     watcher(change)

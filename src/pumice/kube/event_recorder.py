@@ -164,7 +164,7 @@ class EventRecorder:
         self._bucket = bucket or TokenBucket(RATE, burst=200)
         self._backoff = backoff or Backoff()
         self._most_waiting = waiting
-        self._most_events = waiting + remembered
+        self._most_remembered = remembered
         self._now = now
         self._events: OrderedDict[_Topic, _Event] = OrderedDict()  # what was said longest ago comes first
         self._waiting: OrderedDict[_Topic, None] = OrderedDict()  # those that have something to be written
@@ -191,7 +191,7 @@ class EventRecorder:
         self._events.move_to_end(topic)
         if topic not in self._writing:  # else whoever writes it sees that there is more to say
             self._wait(topic)
-        if len(self._events) > self._most_events:
+        while len(self._events) - len(self._waiting) > self._most_remembered:  # not as many more as could wait
             del self._events[next(known for known in self._events if known not in self._waiting)]
 
     def _finds_room(self, topic: _Topic) -> bool:

@@ -27,6 +27,7 @@ class Resource(Generic[T]):
     shape: type[T]
     namespaced: bool = True
     optional: bool = False  # a cluster that does not serve it has no such objects
+    checked_as: type[Any] | None = None  # a struct that whole objects must fit
 
     @property
     def name(self) -> str:
@@ -38,6 +39,11 @@ class Resource(Generic[T]):
     def raw(self) -> Resource[Document]:
         """The same resource with whole objects: an object that was decoded to a struct must not be written back."""
         return replace(cast("Resource[Document]", self), shape=dict)
+
+    @property
+    def checked_raw(self) -> Resource[Document]:
+        """The same with whole objects whose fields have the right types: a server may store others (CRDs change)."""
+        return replace(self.raw, checked_as=_Parts if self.shape is dict else self.shape)
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Where the collection is (of a namespace, or of all), or one of its objects, or a part of that."""
@@ -55,7 +61,10 @@ class Resource(Generic[T]):
     def decode(self, content: bytes | msgspec.Raw) -> T:
         """Decode one object; raises ``ObjectError``."""
         if self.shape is dict:
-            return cast("T", self._named(_anything.decode(content)))
+            document = self._named(_anything.decode(content))
+            if self.checked_as is not None:
+                replace(cast("Resource[Any]", self), shape=self.checked_as, checked_as=None).decode(content)
+            return cast("T", document)
         try:
             return cast("T", _decoder(self.shape).decode(content))
         except msgspec.ValidationError:
@@ -72,6 +81,14 @@ class Resource(Generic[T]):
         if "kind" not in document:
             return {"apiVersion": self.api_version, "kind": self.kind, **document}
         return document
+
+
+class _Parts(msgspec.Struct):
+    """The parts of any object."""
+
+    metadata: api_types.Metadata
+    spec: dict[str, Any] | None = None
+    status: dict[str, Any] | None = None
 
 
 _anything = msgspec.json.Decoder()

@@ -17,7 +17,7 @@ from kubebase.timestamps import stamp
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError, retry_after_seconds
 from pumice.kube.client.rate_limit import Backoff
-from pumice.kube.resources import QUEUES
+from pumice.kube.resources import QUEUES, Document
 from pumice.scheduler.status_writer import WRONG
 
 log = logging.getLogger(__name__)
@@ -53,8 +53,8 @@ class QueueConditions:
             return
         for queue in queues:
             name = queue["metadata"]["name"]
-            for condition in (queue.get("status") or {}).get("conditions") or []:
-                kind = condition.get("type")
+            for condition in _conditions(queue):
+                kind = str(condition.get("type"))
                 if kind in over and condition.get("status") == "True" and not holds(name, kind):
                     self.say(name, kind, *over[kind])
 
@@ -79,12 +79,19 @@ class QueueConditions:
 
     async def _patch(self, queue: str, news: dict[str, Condition]) -> None:
         found = await self._api.get(QUEUES.raw, queue)
-        there = (found.get("status") or {}).get("conditions") or []
+        there = _conditions(found)
         conditions = renewed(there, news, stamp(time.time()))
         if conditions != there:
             revision = {"resourceVersion": found["metadata"]["resourceVersion"]}
             patch = {"metadata": revision, "status": {"conditions": conditions}}
             await self._api.patch(QUEUES.raw, queue, patch, subresource="status")
+
+
+def _conditions(queue: Document) -> list[Condition]:
+    """The conditions of a queue; none if its status cannot be read, which a CRD of another version may have allowed."""
+    status = queue.get("status")
+    found = status.get("conditions") if isinstance(status, dict) else None
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 def renewed(there: list[Condition], news: dict[str, Condition], now: str) -> list[Condition]:

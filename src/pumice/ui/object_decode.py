@@ -72,7 +72,14 @@ def reduced_resource(
         resource.api_version, resource.plural, resource.kind, wire, resource.namespaced, resource.optional
     )
     return ReducedResource(
-        source.api_version, source.plural, source.kind, shape, source.namespaced, source.optional, source, reduce
+        source.api_version,
+        source.plural,
+        source.kind,
+        shape,
+        source.namespaced,
+        source.optional,
+        source=source,
+        reduce=reduce,
     )
 
 

@@ -38,7 +38,7 @@ class InformerView:
         self.complete = asyncio.Event()
         """Set when the view contains all listed objects: no review is handled before."""
         self._feed = ChangeQueue()
-        self._informers = [Informer(api, resource.raw, self._feed) for resource in _RESOURCES]
+        self._informers = [Informer(api, resource.checked_raw, self._feed) for resource in _RESOURCES]
         self._ahead: dict[Key, float] = {}  # expiry of admitted objects that no informer shows yet; oldest first
         self._clock = clock
 
