@@ -1,12 +1,15 @@
 """Tenants on a real API server: what each may do to the shares of others (docs/who-may-do-what.md).
 
-eve submits jobs in namespace eve and has Kubernetes' own role edit there, so that she may create pods, budgets and
-quotas too; lea leads the team of namespace lea; ada administers queues; kit may protect pods in namespace kit.
+The user tenant submits jobs in the namespace of that name and has Kubernetes' own role edit there, which lets it create
+pods, budgets and quotas too; lead leads the team of namespace lead; administrator administers queues; keeper may
+protect pods in namespace keeper.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ from tests.install.working_day import QUICK, Day
 from tests.support.installed import Real, everything, pumice, real_server, until
 
 pytestmark = pytest.mark.kube
+PAGE = Path(__file__).parent.parent.parent / "docs" / "who-may-do-what.md"
 Object = dict[str, Any]
 
 QUEUE_GROUP, JOB_GROUP = "scheduling.volcano.sh/v1beta1", "batch.volcano.sh/v1alpha1"
@@ -43,19 +47,19 @@ class Tenants:
         admin = real.kubectl()
         rules = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "editor"}}
         admin("create", "-f", "-", given={**rules, "rules": EDIT})
-        roles = {"eve": (SUBMITTER, "editor"), "lea": (TEAM_LEAD,), "kit": (SUBMITTER, "editor", PROTECTOR)}
+        roles = {"tenant": (SUBMITTER, "editor"), "lead": (TEAM_LEAD,), "keeper": (SUBMITTER, "editor", PROTECTOR)}
         for user, given in roles.items():
             admin("create", "namespace", user)
             for role in given:
                 name = ("--namespace", user, f"--clusterrole={role}", f"--user={user}")
                 admin("create", "rolebinding", f"{user}-{role}", *name)
-        admin("create", "clusterrolebinding", "ada", f"--clusterrole={QUEUE_ADMIN}", "--user=ada")
-        admin("create", "clusterrolebinding", "ada-edits", "--clusterrole=editor", "--user=ada")
-        for queue in ("eve", "bob", "lea", "lea-day"):
-            self.day.make(self.day.queue(queue, **({"parent": "lea"} if queue == "lea-day" else {})))
-        queues = ("--verb=get,update,patch", "--resource=queues.scheduling.volcano.sh", "--resource-name=lea-day")
-        admin("create", "clusterrole", "queues-of-lea", *queues)
-        admin("create", "clusterrolebinding", "lea", "--clusterrole=queues-of-lea", "--user=lea")
+        admin("create", "clusterrolebinding", "administrator", f"--clusterrole={QUEUE_ADMIN}", "--user=administrator")
+        admin("create", "clusterrolebinding", "administrator-edits", "--clusterrole=editor", "--user=administrator")
+        for queue in ("tenant", "neighbour", "lead", "lead-day"):
+            self.day.make(self.day.queue(queue, **({"parent": "lead"} if queue == "lead-day" else {})))
+        queues = ("--verb=get,update,patch", "--resource=queues.scheduling.volcano.sh", "--resource-name=lead-day")
+        admin("create", "clusterrole", "queues-of-lead", *queues)
+        admin("create", "clusterrolebinding", "lead", "--clusterrole=queues-of-lead", "--user=lead")
 
     def tries(self, user: str, made: Object, *, namespace: str = "", verb: str = "create") -> str:
         """What kubectl says when a user creates an object; empty if it is created."""
@@ -95,14 +99,14 @@ def pod(day: Day, name: str = "p", *, priority: str = "", **about: Any) -> Objec
 
 def group(**rest: Any) -> Object:
     about = {"apiVersion": QUEUE_GROUP, "kind": "PodGroup", "metadata": {"name": "g", **rest.pop("metadata", {})}}
-    return {**about, "spec": {"minMember": 1, "queue": "eve", **rest.pop("spec", {})}, **rest}
+    return {**about, "spec": {"minMember": 1, "queue": "tenant", **rest.pop("spec", {})}, **rest}
 
 
 def job(template: Object | None = None, priority: str = "", **about: Any) -> Object:
     task = {"name": "t", "replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}
     for part, value in (template or {}).items():
         task["template"][part] = {**task["template"].get(part, {}), **value}
-    spec = {"queue": "eve", "minAvailable": 1, "schedulerName": "pumice", "tasks": [task]}
+    spec = {"queue": "tenant", "minAvailable": 1, "schedulerName": "pumice", "tasks": [task]}
     spec |= {"priorityClassName": priority} if priority else {}
     return {"apiVersion": JOB_GROUP, "kind": "Job", "metadata": {"name": "j", **about}, "spec": spec}
 
@@ -132,10 +136,10 @@ def quota(weight: str = "") -> Object:
 
 
 def test_commands_to_queues(tenants):
-    assert COMMAND_POLICY in tenants.tries("eve", command("bob"))
-    assert COMMAND_POLICY in tenants.tries("lea", command("lea"))
-    assert tenants.tries("lea", command("lea-day")) == ""
-    assert tenants.tries("ada", command("bob"), namespace="default") == ""
+    assert COMMAND_POLICY in tenants.tries("tenant", command("neighbour"))
+    assert COMMAND_POLICY in tenants.tries("lead", command("lead"))
+    assert tenants.tries("lead", command("lead-day")) == ""
+    assert tenants.tries("administrator", command("neighbour"), namespace="default") == ""
 
 
 IN_TEMPLATE = {"metadata": {"annotations": KEEP}}
@@ -162,11 +166,11 @@ PROTECTING = {
 @pytest.mark.parametrize("way", PROTECTING)
 def test_pods_that_are_never_evicted(tenants, way):
     made = PROTECTING[way](tenants.day)
-    said = tenants.tries("eve", made)
-    assert f"ValidatingAdmissionPolicy '{PROTECTED}-" in said and "eve may not protect pods from eviction" in said
+    said = tenants.tries("tenant", made)
+    assert f"ValidatingAdmissionPolicy '{PROTECTED}-" in said and "tenant may not protect pods from eviction" in said
     assert "needs verb protect on pods of group pumice.dev in this namespace" in said
-    assert tenants.tries("kit", made) == ""
-    assert "forbidden" in tenants.tries("kit", made, namespace="eve")  # the right is one of a namespace
+    assert tenants.tries("keeper", made) == ""
+    assert "forbidden" in tenants.tries("keeper", made, namespace="tenant")  # the right is one of a namespace
 
 
 def test_usual_objects_are_admitted(tenants):
@@ -180,65 +184,80 @@ def test_usual_objects_are_admitted(tenants):
         flow({"tasks": [{"name": "t", "replicas": 2}]}),
         quota(),
     ):
-        assert tenants.tries("eve", made) == "", made["kind"]
+        assert tenants.tries("tenant", made) == "", made["kind"]
 
 
 def test_pods_of_other_schedulers_are_left_alone(tenants):
     made = pod(tenants.day, annotations=KEEP)
     made["spec"]["schedulerName"] = "default-scheduler"
-    assert tenants.tries("eve", made) == ""
+    assert tenants.tries("tenant", made) == ""
 
 
 def test_protection_cannot_be_added_later_and_stays_if_it_was_allowed(tenants):
-    kubectl = tenants.real.kubectl("eve")
+    kubectl = tenants.real.kubectl("tenant")
     kubectl("create", "-f", "-", given=pod(tenants.day, "later"))
-    assert PROTECTED in tenants.patches("eve", "pod", "later", {"metadata": {"annotations": KEEP}})
+    assert PROTECTED in tenants.patches("tenant", "pod", "later", {"metadata": {"annotations": KEEP}})
     kubectl("create", "-f", "-", given=pod(tenants.day, "kept", annotations=KEEP))  # by the administrator
-    assert tenants.patches("eve", "pod", "kept", {"metadata": {"labels": {"a": "b"}}}) == ""
+    assert tenants.patches("tenant", "pod", "kept", {"metadata": {"labels": {"a": "b"}}}) == ""
     kubectl("delete", "pod", "later", "kept", "--grace-period=0", "--force")
 
 
 def test_status_of_podgroups(tenants):
-    assert STATUS in tenants.tries("eve", group(status={"phase": "Inqueue"}))
-    kubectl = tenants.real.kubectl("eve")
-    kubectl("create", "-f", "-", "--as=eve", given=group())
+    assert STATUS in tenants.tries("tenant", group(status={"phase": "Inqueue"}))
+    kubectl = tenants.real.kubectl("tenant")
+    kubectl("create", "-f", "-", "--as=tenant", given=group())
     phase = ("get", "podgroup", "g", "-o", "jsonpath={.status.phase}")
     until(lambda: kubectl(*phase) != "", what="the scheduler has written its status")
-    said = tenants.patches("eve", "podgroup", "g", {"status": {"phase": "Pending"}})
-    assert STATUS in said and "status: eve may not set this; the scheduler does" in said
-    assert STATUS in tenants.patches("eve", "podgroup", "g", {"status": {"phase": "Pending"}, "spec": {"queue": "bob"}})
-    assert tenants.patches("eve", "podgroup", "g", {"metadata": {"labels": {"a": "b"}}}) == ""
+    said = tenants.patches("tenant", "podgroup", "g", {"status": {"phase": "Pending"}})
+    assert STATUS in said and "status: tenant may not set this; the scheduler does" in said
+    assert STATUS in tenants.patches(
+        "tenant", "podgroup", "g", {"status": {"phase": "Pending"}, "spec": {"queue": "neighbour"}}
+    )
+    assert tenants.patches("tenant", "podgroup", "g", {"metadata": {"labels": {"a": "b"}}}) == ""
     kubectl("delete", "podgroup", "g")
 
 
 def test_weight_of_a_namespace(tenants):
-    said = tenants.tries("eve", quota("1000"))
-    assert WEIGHT in said and "eve may not set the weight of a namespace" in said
-    kubectl = tenants.real.kubectl("eve")
-    kubectl("create", "-f", "-", "--as=eve", given=quota())
-    assert WEIGHT in tenants.patches("eve", "resourcequota", "q", {"spec": {"hard": {NAMESPACE_WEIGHT: "7"}}})
-    assert tenants.tries("ada", quota("3"), namespace="kit") == ""
+    said = tenants.tries("tenant", quota("1000"))
+    assert WEIGHT in said and "tenant may not set the weight of a namespace" in said
+    kubectl = tenants.real.kubectl("tenant")
+    kubectl("create", "-f", "-", "--as=tenant", given=quota())
+    assert WEIGHT in tenants.patches("tenant", "resourcequota", "q", {"spec": {"hard": {NAMESPACE_WEIGHT: "7"}}})
+    assert tenants.tries("administrator", quota("3"), namespace="keeper") == ""
     kubectl("delete", "resourcequota", "q")
 
 
 def test_budget_of_a_tenant_keeps_no_share_from_others(tenants):
-    day, kubectl = tenants.day, tenants.real.kubectl("eve")
+    day, kubectl = tenants.day, tenants.real.kubectl("tenant")
     for number in range(4):
         kubectl("create", "-f", "-", given=group(metadata={"name": f"g{number}"}))
-        about = {"annotations": {"scheduling.k8s.io/group-name": f"g{number}"}, "labels": {"of": "eve"}}
-        kubectl("create", "-f", "-", "--as=eve", given=day.pod(f"p{number}", cpu="1", **about))
+        about = {"annotations": {"scheduling.k8s.io/group-name": f"g{number}"}, "labels": {"of": "tenant"}}
+        kubectl("create", "-f", "-", "--as=tenant", given=day.pod(f"p{number}", cpu="1", **about))
     bound = ("get", "pods", "-o", "jsonpath={.items[?(@.spec.nodeName)].metadata.name}")
-    until(lambda: len(kubectl(*bound).split()) == 4, what="eve holds all")
+    until(lambda: len(kubectl(*bound).split()) == 4, what="tenant holds all")
     for name in ("one", "two"):  # the Eviction API refuses a pod that several budgets select in another way
-        spec = {"minAvailable": 4, "selector": {"matchLabels": {"of": "eve"}}}
+        spec = {"minAvailable": 4, "selector": {"matchLabels": {"of": "tenant"}}}
         budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": spec}
-        kubectl("create", "-f", "-", "--as=eve", given=budget)
-    theirs = tenants.real.kubectl("kit")
-    theirs("create", "-f", "-", given=group(metadata={"name": "b"}, spec={"queue": "bob"}))
+        kubectl("create", "-f", "-", "--as=tenant", given=budget)
+    theirs = tenants.real.kubectl("keeper")
+    theirs("create", "-f", "-", given=group(metadata={"name": "b"}, spec={"queue": "neighbour"}))
     about = {"annotations": {"scheduling.k8s.io/group-name": "b"}}
     theirs("create", "-f", "-", given=day.pod("b", cpu="1", **about))
-    until(lambda: len(kubectl(*bound).split()) == 3, what="eve gives one back")
+    until(lambda: len(kubectl(*bound).split()) == 3, what="tenant gives one back")
     kubectl("delete", "pdb", "one")
-    theirs("create", "-f", "-", given=group(metadata={"name": "c"}, spec={"queue": "bob"}))
+    theirs("create", "-f", "-", given=group(metadata={"name": "c"}, spec={"queue": "neighbour"}))
     theirs("create", "-f", "-", given=day.pod("c", cpu="1", annotations={"scheduling.k8s.io/group-name": "c"}))
-    until(lambda: len(kubectl(*bound).split()) == 2, what="eve gives another one back")
+    until(lambda: len(kubectl(*bound).split()) == 2, what="tenant gives another one back")
+
+
+def test_the_commands_of_the_page(tenants):
+    kubectl = tenants.real.kubectl()
+    kubectl("create", "namespace", "team")
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    commands = [shlex.split(line) for block in blocks for line in block.splitlines()]
+    assert len(commands) == 7
+    for program, *arguments in commands:
+        assert program == "kubectl"
+        kubectl(*arguments)
+    who = ("--as=somebody", "--as-group=queue-admins")
+    assert "yes" in kubectl.tried("auth", "can-i", "create", "queues.scheduling.volcano.sh", *who)[1].split()
