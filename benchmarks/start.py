@@ -104,7 +104,7 @@ def _cluster() -> Iterator[tuple[Path, Path]]:
             command += ["--nodes", str(nodes["count"]), "--node-capacity", nodes["capacity"]]
         command += ["--kubeconfig", str(kubeconfig), "--no-scheduler", "--no-controllers", "--no-ui"]
         process = stack.enter_context(kubernetes.started(log, command))
-        kubernetes.await_ready(f"http://127.0.0.1:{port}", "", process, log)
+        kubernetes.await_ready(f"http://127.0.0.1:{port}", "", process, log, PATIENCE)
         asyncio.run(_fill(kubeconfig, new=not existed))
         yield home, kubeconfig
 
