@@ -23,7 +23,7 @@ from pumice.simulate.policies import read_policy
 from pumice.simulate.simulation_run import RunPlan, simulate
 from pumice.simulate.workload_file import scan
 
-TASKS = int(os.environ.get("SIMULATED_TASKS", "10000"))
+TASKS = int(os.environ.get("SIMULATED_TASKS", "3000"))
 NODES, GPUS = 500, 8
 LOAD = 0.95
 # GPUs of a task, tasks of a job, and how many of a thousand jobs are such.
