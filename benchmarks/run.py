@@ -148,7 +148,7 @@ def measure(name: str) -> dict[str, float]:
 def repeat(name: str, runs: int) -> list[dict[str, float]]:
     """Several runs, each in a fresh process."""
     results = []
-    for _ in range(min(runs, FEW_RUNS) if name in {*API, *LIVE, "binds"} else runs):
+    for _ in range(min(runs, FEW_RUNS) if name in {*API, *LIVE, "binds", "simulate"} else runs):
         command = [sys.executable, "-m", "benchmarks.run", "--once", name]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent)
         if done.returncode:
