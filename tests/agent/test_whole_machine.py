@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from pumice.agent.cgroups import find_cgroups
+from pumice.agent.shim.process_table import marked_processes
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import read_kubeconfig
 from pumice.kube.client.sync_client import Client
@@ -80,13 +82,22 @@ class Machine:
                 found.append(int(entry.name))
         return found
 
-    def submit(self, name: str, script: str, replicas: int, *, least: int = 1, queue: str = "default") -> None:
+    def submit(
+        self,
+        name: str,
+        script: str,
+        replicas: int,
+        *,
+        least: int = 1,
+        queue: str = "default",
+        limits: dict[str, str] | None = None,
+    ) -> None:
         """A job of shell scripts with a cpu each."""
         container = {
             "name": "main",
             "image": "host",
             "command": ["sh", "-c", script],
-            "resources": {"requests": {"cpu": "1", "memory": "16Mi"}},
+            "resources": {"limits": limits} if limits else {"requests": {"cpu": "1", "memory": "16Mi"}},
         }
         template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
         spec = {
@@ -212,3 +223,36 @@ def test_kills_at_random_moments_lose_nothing(machine: Machine) -> None:
         pod = machine.client.get(PODS.path("default", f"job-{number}-main-0"))
         assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == code
         assert (machine.folder / f"ran-{number}").read_text() == "x\n"
+
+
+HOSTILE = {
+    "bomb": "bomb() { bomb | bomb & }; bomb; wait; sleep 600",
+    "output": "head -c 100000000 /dev/zero | tr '\\0' x | fold -w 1000",
+    "memory": "head -c 2000000000 /dev/zero | tail -c 2000000000",
+    "daemon": "for i in 1 2 3; do setsid sh -c 'trap \"\" TERM HUP; sleep 600' & done; sleep 0.2",
+}
+
+
+def test_hostile_pods_are_contained(machine: Machine) -> None:
+    """A fork bomb, endless output, endless memory, daemons: each ends, and a good pod beside them is not disturbed."""
+    probe = find_cgroups(f"test-{os.getpid()}")
+    if probe is None:
+        pytest.skip("needs cgroups that can be written")
+    probe.remove()
+    limits = {"memory": "128Mi", "cpu": "500m"}
+    for name, script in HOSTILE.items():
+        machine.submit(name, script, 1, limits=limits)
+    machine.until(
+        lambda: all(machine.phase(name) in {"Completed", "Failed"} for name in ("output", "daemon", "memory"))
+    )
+    pods = {pod["metadata"]["labels"]["volcano.sh/job-name"]: pod for pod in machine.pods()}
+    ends = {name: pod["status"]["containerStatuses"][0]["state"].get("terminated", {}) for name, pod in pods.items()}
+    assert ends["memory"]["reason"] == "OOMKilled"
+    assert ends["output"]["exitCode"] == 0
+    logs = machine.data / "agent" / "pods" / pods["output"]["metadata"]["uid"] / "logs" / "main"
+    assert sum(file.stat().st_size for file in logs.iterdir()) <= 5 * (10 << 20)
+    machine.submit("good", "exit 0", 1)
+    machine.until(lambda: machine.phase("good") == "Completed")
+    uids = [pod["metadata"]["uid"] for pod in pods.values()]
+    machine.clear()
+    machine.until(lambda: not any(map(marked_processes, uids)))

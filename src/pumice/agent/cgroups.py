@@ -7,7 +7,7 @@ are ended by their process groups and each process has a limit of its own (``set
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,6 +93,13 @@ class Cgroups:
         if quota:
             _write(cpu / "cpu.cfs_period_us", str(PERIOD))
             _write(cpu / "cpu.cfs_quota_us", str(quota))
+
+    def sweep(self, kept: Collection[str]) -> None:
+        """Remove cgroups of pods that an agent had made when it was killed, before it wrote their plans."""
+        for folder in dict.fromkeys(self._folders.values()):
+            for pod in folder.glob("pod-*"):
+                if pod.name.removeprefix("pod-") not in kept:
+                    remove_cgroups([*(str(each) for each in pod.iterdir() if each.is_dir()), str(pod)])
 
     def remove(self) -> None:
         """Remove the agent's own folders, if no pod is left in them."""

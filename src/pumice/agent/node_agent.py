@@ -89,7 +89,8 @@ class NodeAgent:
                 tasks.create_task(self._informer.run())
                 tasks.create_task(self._follow_changes())
                 await self._informer.synced.wait()
-                await asyncio.sleep(0)  # the changes of the list are in the worker then
+                for change in self._feed.drain():  # a pod that is not known yet would be taken for an orphan
+                    self._worker.on_change(change)
                 self._worker.adopt_folders()
                 tasks.create_task(self._worker.work_queue.run())
                 tasks.create_task(self._hear_shims())

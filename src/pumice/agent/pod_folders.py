@@ -41,6 +41,7 @@ class PodFolder:
         self.path = path
         self.plan: PodPlan | None = read_record(str(path / PLAN))
         """None: the agent was killed before the plan was complete; nothing has been started."""
+        self._has_ended = False
 
     @property
     def uid(self) -> str:
@@ -60,8 +61,10 @@ class PodFolder:
         """Whether no process of the pod is left, and none will be started."""
         if self.plan is None:
             return True
-        record = self.record()
-        return record is not None and record["finished"]
+        if not self._has_ended:  # an end is final: it is read once
+            record = self.record()
+            self._has_ended = record is not None and record["finished"]
+        return self._has_ended
 
     def write_plan(self, plan: PodPlan) -> None:
         """Write down what is to run. From now on its devices are taken."""

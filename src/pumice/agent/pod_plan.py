@@ -40,7 +40,6 @@ def make_plan(pod: Document, context: PlanContext) -> PodPlan:
     everything = [(each, True) for each in spec.get("initContainers") or ()]
     everything += [(each, False) for each in spec["containers"]]
     limits = {container["name"]: container_limits(container) for container, _ in everything}
-    made = context.cgroups.create(about["uid"], limits) if context.cgroups else PodCgroups()
     left = list(context.gpus)
     plans = []
     for container, init in everything:
@@ -55,12 +54,16 @@ def make_plan(pod: Document, context: PlanContext) -> PodPlan:
             "folder": container.get("workingDir") or environment.get("HOME") or "/",
             "environment": environment,
             "mounts": container_mounts(container, volumes),
-            "joined": made.joined.get(name, []),
-            "oom_counter": made.oom_counters.get(name, ""),
+            "joined": [],
+            "oom_counter": "",
             "data_limit": 0 if context.cgroups else limits[name].memory,
             "probes": {kind: _probe(container[kind]) for kind in PROBES if container.get(kind)},
         }
         plans.append(plan)
+    made = context.cgroups.create(about["uid"], limits) if context.cgroups else PodCgroups()
+    for plan in plans:  # last, because nothing can be missing any more
+        plan["joined"] = made.joined.get(plan["name"], [])
+        plan["oom_counter"] = made.oom_counters.get(plan["name"], "")
     return {
         "uid": about["uid"],
         "namespace": about["namespace"],

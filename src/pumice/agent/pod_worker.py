@@ -37,6 +37,8 @@ MISSING_SECONDS = 2.0
 CHECK_SECONDS = 30.0
 """How often the agent looks whether the shim of a pod still lives, if nothing told it before."""
 ORPHAN_GRACE = 30.0
+LEAVING_SECONDS = 0.2
+"""How often the agent looks again whether pods that are ending have made room for one that was placed already."""
 REFERENCES = {"configmap": ("configMapRef", "configMapKeyRef"), "secret": ("secretRef", "secretKeyRef")}
 """The fields of a container by which it refers to ConfigMaps and Secrets."""
 
@@ -78,6 +80,8 @@ class PodWorker:
 
     def adopt_folders(self) -> None:
         """Reconcile every pod that was here before this process; called once all pods of the API are known."""
+        if self._node.cgroups is not None:
+            self._node.cgroups.sweep({folder.uid for folder in self._folders})
         for folder in self._folders:
             pod = self._pods.get(folder.uid)
             if pod is not None and not folder.finished:
@@ -125,6 +129,8 @@ class PodWorker:
             await self._fail(pod, "Unsupported", f"The node runs pods as processes: {'; '.join(refused)}")
             return None
         lack = self._shortage(pod)
+        if lack and any(map(self._is_leaving, self._admitted)):
+            return LEAVING_SECONDS
         if lack:
             await self._fail(pod, f"OutOf{lack}", f"Node didn't have enough resource: {lack}")
             return None
@@ -222,6 +228,11 @@ class PodWorker:
             if wanted and wide_used[place] + wanted > wide_total[place]:
                 return self._registry.names[place]
         return ""
+
+    def _is_leaving(self, uid: str) -> bool:
+        """Whether an admitted pod is about to give its room back."""
+        pod = self._pods.get(uid)
+        return pod is None or "deletionTimestamp" in pod["metadata"]
 
     # ---- report and end -----------------------------------------------------------------------------------
 

@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from pumice.cli.cluster.denied_lists import list_if_allowed
-
 if TYPE_CHECKING:
     from pumice.cli.cluster.cluster_command import Cluster
 
@@ -29,6 +27,7 @@ SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 def has_process_nodes(cluster: Cluster) -> bool:
     """Whether the cluster has nodes that run pods as processes; no, if the user may not list nodes."""
+    from pumice.cli.cluster.denied_lists import list_if_allowed
     from pumice.kube.resources import NODES
 
     nodes = list_if_allowed(cluster.client, NODES.path()) or ()
