@@ -34,7 +34,7 @@ from tests.kubesim.http.request_places import DEFINITION, MERGE_PATCH, NAME, PLA
 
 AT_ONCE = 40  # requests of one example
 LONG_EXAMPLES = 2500  # of 40 requests each: 100,000
-STEP = 12  # of the documented operations, one in so many is tried
+STEP = 24  # of the documented operations, one in so many is tried
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _JSON = {"Content-Type": "application/json"}
 GATEWAY_TIMEOUT = 504  # to who asks for a revision that is not there yet

@@ -130,7 +130,7 @@ def test_expensive_request_does_not_keep_others_waiting(
         beating.result(20)
     assert said is not None and said.code == code, said
     record_property("longest pause in ms", round(longest * 1000))
-    assert longest < 0.6, "a request that is bounded by its size or decoded elsewhere takes a fraction of that"
+    assert longest < 1.5, "a request that is bounded by its size or decoded elsewhere takes a fraction of that"
 
 
 def test_options_of_a_deletion_are_small(loop: Loop) -> None:
