@@ -111,6 +111,8 @@ class Remote:
     """Of the verbs of the embedded server what its kubelets use, on another one. It reads what it follows."""
 
     identity = PUMICE
+    requests = 0
+    """It serves none: the kubelets need not make way for other clients."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
