@@ -80,7 +80,8 @@ class FollowUp:
         if claim.task in self._awaited:
             self.excused["it was given another place"] += 1
         found = self._findings
-        victims = tuple(each.task for each in taking.evictions)
+        here = [each.task for each in taking.evictions if each.node == claim.node]
+        victims = tuple(here or (each.task for each in taking.evictions))
         others = tuple(each.task for each in taking.claims)
         node = ledger.nodes[claim.node].spec if claim.node in ledger.nodes else None
         self._awaited[claim.task] = AwaitedStart(

@@ -146,6 +146,11 @@ def first_cycle(path: Path) -> int:
     return _Reading(path, lambda size: None).heading().cycles + 1
 
 
+def began(path: Path) -> int:
+    """When a file was begun, in microseconds; raises LogError."""
+    return _Reading(path, lambda size: None).heading().began
+
+
 def first_time(path: Path) -> int | None:
     """When the first cycle of a file ran, in microseconds; None if it has none. Raises LogError."""
     return next((record.now for record in _Reading(path, lambda size: None) if isinstance(record, Ran)), None)
