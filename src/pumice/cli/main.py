@@ -43,6 +43,8 @@ COMMAND_SECTIONS = {
         "agent": "daemons.agent_command",
     },
     "Tools": {
+        "at": "past.at_command",
+        "audit": "audit_command",
         "replay": "replay_command",
         "fsck": "fsck_command",
         "backup": "backup_command",
