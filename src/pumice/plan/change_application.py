@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubebase.field_error import FieldError
@@ -12,9 +12,11 @@ from pumice.engine.config.scheduler_config import ConfigError
 from pumice.input_errors import Problem
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.model.queue_expansion import parents_by_hierarchy
+from pumice.model.specs import TaskSpec, TaskStatus
 from pumice.plan.applied_documents import changed_fields, merged_document
 from pumice.plan.change_file import Change
 from pumice.plan.plan_basis import PlanBasis
+from pumice.plan.rest_run import Eviction
 from pumice.sim.manifest_files import Manifest
 from pumice.sim.manifest_translation import TranslatedManifest, manifest_name
 from pumice.sim.object_set import SPEC_TYPES
@@ -38,6 +40,7 @@ class AppliedChange:
 
     objects: list[ObjectChange] = field(default_factory=list)
     refused: list[Problem] = field(default_factory=list)
+    lost: list[Eviction] = field(default_factory=list)  # tasks that go with their node
 
 
 def apply_change(change: Change, basis: PlanBasis, cluster: SimulatedCluster) -> AppliedChange:
@@ -94,6 +97,19 @@ class _Application:
         else:
             self._documents.pop(name, None)
             self.found.objects.append(ObjectChange(name, "deleted"))
+            if deletion.kind == "Node":
+                self._remove_pods(deletion.name)
+
+    def _remove_pods(self, node: str) -> None:
+        """The pods of a node go with it; a controller creates those of its job again."""
+        cluster = self._cluster
+        for task in [task for task in cluster.objects.tasks.values() if task.node == node and task.status.on_node]:
+            cluster.drop(TaskSpec, task.key)
+            if task.key in cluster.recreated_pods:
+                cluster.put(replace(task, status=TaskStatus.PENDING, node=None, started=0, created=cluster.now))
+            if task.job is not None and task.managed:
+                self.found.lost.append(Eviction(0, task.key, task.job, node, "", "delete-node"))
+                cluster.refresh_phases([task.job])
 
     def configure(self, config: SchedulerConfig) -> None:
         same = config.text == self._basis.config.text

@@ -63,7 +63,8 @@ def make_plan(basis: PlanBasis, change: Change) -> Plan:
     ]
     queue_of_job = {**after.queue_of_job, **before.queue_of_job}
     known = {(one.task, one.preemptor, one.action) for one in stays.evictions}
-    evicted = [one for one in moves.evictions if (one.task, one.preemptor, one.action) not in known]
+    evicted = [*applied.lost]
+    evicted += [one for one in moves.evictions if (one.task, one.preemptor, one.action) not in known]
     mine = {(one.task, one.preemptor, one.action) for one in moves.evictions}
     spared = [one for one in stays.evictions if (one.task, one.preemptor, one.action) not in mine]
     differs = any(one.action != "unchanged" for one in applied.objects)
@@ -80,9 +81,10 @@ def make_plan(basis: PlanBasis, change: Change) -> Plan:
         "noLongerEvicted": [_eviction(one, queue_of_job) for one in spared],
         "started": [_start(job, count, moves, with_it, queue_of_job) for job, count in more],
         "noLongerRunning": [_start(job, count, stays, without, queue_of_job) for job, count in fewer],
+        "jobs": _jobs(stays, moves, evicted, queue_of_job),
         "patienceSeconds": cooldown.patience / SECOND,
         "minRuntimeSeconds": cooldown.min_runtime / SECOND,
-        "settledAfterSeconds": moves.duration / SECOND,
+        "settledAfterSeconds": _seconds(moves.duration),
         "notes": [*basis.notes, *change.notes, *_rest_notes(stays, moves)],
     }
     return Plan(values)
@@ -177,8 +179,23 @@ def _start(job: str, count: int, run: RestRun, cluster: SimulatedCluster, queue_
         "taskNames": run.started_tasks.get(job, []),
         "running": run.running[job],
         "wanted": sum(known.unfinished.values()),
-        "afterSeconds": run.first_start.get(job, 0) / SECOND,
+        "afterSeconds": _seconds(run.first_start.get(job, 0)),
         "afterEvictions": any(one.preemptor == job for one in run.evictions),
+    }
+
+
+def _jobs(
+    stays: RestRun, moves: RestRun, evicted: Sequence[Eviction], queue_of_job: Mapping[str, str]
+) -> dict[str, Values]:
+    """How many tasks run at rest of each job that runs more or fewer, or is evicted from."""
+    touched = {one.job for one in evicted}
+    touched |= {job for job in {*stays.running, *moves.running} if stays.running[job] != moves.running[job]}
+    return {
+        job: {
+            "queue": queue_of_job.get(job, ""),
+            "running": {"before": stays.running[job], "after": moves.running[job]},
+        }
+        for job in sorted(touched)
     }
 
 
@@ -190,8 +207,13 @@ def _eviction(one: Eviction, queue_of_job: Mapping[str, str]) -> Values:
         "node": one.node,
         "for": one.preemptor,
         "action": one.action,
-        "afterSeconds": one.after / SECOND,
+        "afterSeconds": _seconds(one.after),
     }
+
+
+def _seconds(after: int) -> float:
+    """To the millisecond: starts of one cycle are some microseconds apart."""
+    return round(after / SECOND, 3)
 
 
 # ---- objects -------------------------------------------------------------------------------------------------------

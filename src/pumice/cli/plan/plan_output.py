@@ -82,9 +82,9 @@ def _sections(values: Values) -> Iterator[tuple[str, list[str]]]:
     if values["refused"]:
         yield "Refused by admission", [_refusal(one) for one in values["refused"]]
     sections = (
-        ("Would lose tasks", _evictions(values["evicted"])),
+        ("Would lose tasks", _evictions(values["evicted"], values["jobs"])),
         ("Would start", [_start(one) for one in values["started"]]),
-        ("Would lose tasks without the change, and no longer does", _evictions(values["noLongerEvicted"])),
+        ("Would lose tasks without the change, and no longer does", _evictions(values["noLongerEvicted"], {})),
         ("Would run without the change, and no longer does", [_stop(one) for one in values["noLongerRunning"]]),
     )
     yield from ((title, lines) for title, lines in sections if lines)
@@ -107,16 +107,26 @@ def _refusal(one: Values) -> str:
     return ": ".join(part for part in (one["file"], one["object"], one["field"], one["message"]) if part)
 
 
-def _evictions(evictions: Sequence[Values]) -> list[str]:
-    """One line for each victim, taker and time."""
-    groups: dict[tuple[float, str, str, str], list[str]] = {}
+def _evictions(evictions: Sequence[Values], jobs: Values) -> list[str]:
+    """One line for each victim, taker and time, and how many tasks the job runs in the end."""
+    groups: dict[tuple[float, str, str, str, str], list[str]] = {}
     for one in evictions:
-        groups.setdefault((one["afterSeconds"], one["job"], one["queue"], one["for"]), []).append(one["task"])
+        group = one["afterSeconds"], one["job"], one["queue"], one["for"], one["action"]
+        groups.setdefault(group, []).append(one["task"])
     lines = []
-    for (after, job, queue, taker), tasks in sorted(groups.items()):
-        for_whom = f" for {taker}" if taker else ""
-        lines.append(f"{_when(after)}: {job} in {queue} loses {_count(len(tasks), 'task')}{for_whom}: {_names(tasks)}")
+    for (after, job, queue, taker, action), tasks in sorted(groups.items()):
+        for_whom = f" for {taker}" if taker else _WITHOUT_TAKER.get(action, "")
+        rest = f", then runs {jobs[job]['running']['after']}" if job in jobs else ""
+        lost = f"loses {_count(len(tasks), 'task')}{for_whom}{rest}"
+        lines.append(f"{_when(after)}: {job} in {queue} {lost}: {_names(tasks)}")
     return lines
+
+
+_WITHOUT_TAKER = {
+    "delete-node": " with its node",
+    "repair-gangs": " because its gang cannot be completed",
+    "relieve-nodes": " because its node is overcommitted",
+}
 
 
 def _start(one: Values) -> str:
@@ -130,9 +140,15 @@ def _stop(one: Values) -> str:
 
 
 def _names(tasks: Sequence[str]) -> str:
-    names = [task.rpartition("/")[2] for task in sorted(tasks)]
+    names = sorted((task.rpartition("/")[2] for task in tasks), key=_by_number)
     more = f" and {len(names) - SHOWN_TASKS} more" if len(names) > SHOWN_TASKS else ""
     return ", ".join(names[:SHOWN_TASKS]) + more
+
+
+def _by_number(name: str) -> tuple[str, int]:
+    """The order of names that end in a number: worker-9 before worker-10."""
+    stem = name.rstrip("0123456789")
+    return stem, int(name[len(stem) :] or 0)
 
 
 def _when(seconds: float) -> str:
@@ -141,9 +157,11 @@ def _when(seconds: float) -> str:
 
 def _wrapped_notes(values: Values) -> Iterator[str]:
     later = any(one["afterSeconds"] for one in (*values["evicted"], *values["started"]))
-    if later:
-        patience, least = duration(values["patienceSeconds"]), duration(values["minRuntimeSeconds"])
-        yield f"A job waits {patience} before it takes from others; a task that has started keeps its node for {least}."
+    patience, least = values["patienceSeconds"], values["minRuntimeSeconds"]
+    if later and patience:
+        yield f"A job waits {duration(patience)} before it takes from others (reclaim.patience)."
+    if later and least:
+        yield f"A task keeps its node for {duration(least)} after its start (reclaim.minRuntime)."
     yield from (f"note: {note}" for note in values["notes"])
 
 
