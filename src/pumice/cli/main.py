@@ -20,6 +20,7 @@ COMMAND_SECTIONS = {
         "queue": "cluster.volcano_programs",
         "top": "top.top_command",
         "why": "why.why_command",
+        "plan": "plan.plan_command",
     },
     "Try it without a cluster": {
         "up": "up.up_command",
