@@ -18,7 +18,7 @@ FRESH_SECONDS = 30.0
 NOBODY = frozenset({65534, 2**32 - 1, 2**16 - 1})
 """Users that stand for "somebody unknown", such as those of other user namespaces."""
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
-_RESERVED = re.compile(r"uid-[0-9]+|kube-.*|pumice-.*", re.ASCII)
+_RESERVED = re.compile(r"uid-[0-9]+|kube-.*|pumice-system", re.ASCII)
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*", re.ASCII)
 
 
