@@ -40,7 +40,7 @@ from pumice.engine.fairness.integer_target.unit_walk import UnitWalk
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs
 from pumice.engine.fairness.preemption_rules.task_rights import count_integer_tasks
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree, shared_zeros
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree, own_target, shared_zeros
 from pumice.model.specs import Items
 
 TOLERANCE = 10**6
@@ -116,7 +116,9 @@ class IntegerTargets:
             self._note_shortfall(leaf)
         tree.moved.clear()
         self._everything = False
-        return [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]
+        changed = [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]
+        self._before = {}
+        return changed
 
     def _has_changed(self, leaf: JobNode, whole: list[int]) -> bool:
         """Whether the integer target of a job differs from before, in amounts or in tasks."""
@@ -143,10 +145,11 @@ class IntegerTargets:
             if isinstance(node, JobNode):
                 self._before.setdefault(node, node.integer_target)
                 node.head, node.head_held = (), False
+                node.integer_target = shared_zeros(self.tree.width)
             else:
                 node.held_heads.clear()
                 node.waiting_heads.clear()
-            node.integer_target = [0] * self.tree.width
+                node.integer_target = [0] * self.tree.width
 
     def _undo(self, node: ShareNode) -> None:
         """Take back the units that the pass of a node handed out."""
@@ -169,7 +172,8 @@ class IntegerTargets:
 
     def _touch(self, leaf: JobNode) -> None:
         if leaf not in self._before:
-            self._before[leaf] = list(leaf.integer_target)
+            whole = leaf.integer_target
+            self._before[leaf] = whole if whole is shared_zeros(len(whole)) else list(whole)
 
     # --- the units that a job's own entitlement covers ------------------------------------------------------------
 
@@ -504,6 +508,7 @@ def unit_at(line: Line, run: int) -> tuple[Items, bool]:
 
 def _add(leaf: JobNode, items: Items, sign: int) -> None:
     """Add a unit to, or subtract it from, the integer targets on a job's path."""
+    own_target(leaf)
     node: ShareNode | None = leaf
     while node is not None:
         whole = node.integer_target

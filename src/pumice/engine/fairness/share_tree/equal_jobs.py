@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pumice.engine.fairness.share_tree.demand import Demand
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.share_tree.tree import JobNode
+    from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 
 EXACT = 2**40
 """Entitlements are counted in this fraction of a unit."""
@@ -39,12 +39,14 @@ class EqualJobs:
         "exact",
         "joined",
         "members",
+        "parent",
         "rank_class",
         "targets",
         "user",
     )
 
-    def __init__(self, equality: Equality, width: int) -> None:
+    def __init__(self, equality: Equality, parent: ShareNode, width: int) -> None:
+        self.parent = parent
         self.rank_class, self.demand, self.user = equality
         self.members: dict[int, JobNode] = {}  # by serial number
         self._arrivals: list[int] = []  # a heap of their serial numbers; those of jobs that left are still in it
