@@ -191,7 +191,7 @@ class IntegerTargets:
             self._set_base_to_all(leaf)
             return
         if leaf.integer_line is None:
-            leaf.integer_line = line_of(leaf)
+            leaf.integer_line = _shared_line(leaf)
         line = leaf.line = leaf.integer_line
         unlike = len(leaf.demand.pieces) > 1
         if unlike:
@@ -219,6 +219,8 @@ class IntegerTargets:
                     missing[j] -= fit * amount * EXACT
             if fit < number and (not unlike or tasks > 1):
                 break
+        if not any(taken):
+            leaf.taken = shared_zeros(len(taken))
         self._move_to_base(leaf, whole)
 
     def _set_base_to_all(self, leaf: JobNode) -> None:
@@ -459,6 +461,8 @@ class IntegerTargets:
         step.given.append((leaf, run))
         _add(leaf, items, 1)
         leaf.integer_tasks += tasks
+        if leaf.taken is shared_zeros(len(leaf.taken)):
+            leaf.taken = list(leaf.taken)
         leaf.taken[run] += 1
         if self.headroom is not None:
             self.headroom.take(leaf, items)
@@ -487,6 +491,17 @@ class IntegerTargets:
             found[node] = None
         self._left.clear()
         return list(found)
+
+
+def _shared_line(leaf: JobNode) -> Line:
+    """The line of a job; equal jobs that hold nothing share one."""
+    equals = leaf.equals
+    if equals is None or leaf.starts or leaf.demand is not equals.demand:
+        return line_of(leaf)
+    line = equals.lines.get(leaf.gang)
+    if line is None:
+        line = equals.lines[leaf.gang] = line_of(leaf)
+    return line
 
 
 def running_left(leaf: JobNode) -> dict[int, int]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from pumice.engine.fairness.integer_target.task_line import Line
 from pumice.engine.fairness.share_tree.demand import Demand
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class EqualJobs:
         "entitled",
         "exact",
         "joined",
+        "lines",
         "members",
         "parent",
         "rank_class",
@@ -51,6 +53,7 @@ class EqualJobs:
         self.members: dict[int, JobNode] = {}  # by serial number
         self._arrivals: list[int] = []  # a heap of their serial numbers; those of jobs that left are still in it
         self.joined: list[tuple[JobNode, list[int]]] = []  # since the last solve, with the entitlement they had
+        self.lines: dict[int, Line] = {}  # the units of a member that holds nothing, by the size of its gang
         self.targets: tuple[float, ...] | None = None  # tasks of each piece of the demand, for each job; None: unknown
         self.exact: list[int] = [0] * width
         self.entitled: list[int] = [0] * width
