@@ -344,6 +344,8 @@ class ShareTree:
         self.bounds: SolverBounds | None = None  # the limits for which the targets were solved; None: there are none
         self.limited: dict[ShareNode, LimitedQueue] = {}  # leaf queues whose users are limited
         self.reserving = False  # whether any queue has a guarantee, so that claims are kept
+        # Resources of units that no gate rejects and that find no room. Allocate sets it before gates give way.
+        self.awaited: frozenset[int] = frozenset()
         self.touched: dict[JobNode, None] | None = None  # jobs to recount (see ``usage_ledger``); None: not tracked
         self.moved: dict[JobNode, None] = {}  # jobs to round again: their holdings, demand or entitlement changed
         self.regroup: dict[JobNode, None] = {}  # jobs whose class, demand or user changed since targets were solved
