@@ -14,8 +14,9 @@ from typing import Any
 
 from pumice.input_errors import BadInput, Problem
 from pumice.simulate.figures import RunFigures
+from pumice.simulate.parallel_runs import AnyPlan
 from pumice.simulate.report.html_page import html_page
-from pumice.simulate.simulation_run import JOB_COLUMNS, RunPlan
+from pumice.simulate.simulation_run import JOB_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class ReportFolder:
         """Where each run writes the file of its jobs."""
         return None if self.staging is None else self.staging / "jobs"
 
-    def write(self, values: dict[str, Any], runs: Sequence[RunFigures], plans: Sequence[RunPlan]) -> None:
+    def write(self, values: dict[str, Any], runs: Sequence[RunFigures], plans: Sequence[AnyPlan]) -> None:
         """Write the report and move it to its place."""
         if self.staging is None or self.target is None:
             return
