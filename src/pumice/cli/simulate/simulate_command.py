@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pumice.cli.duration_type import DurationType
 from pumice.cli.terminal import echo, echo_values
 
 if TYPE_CHECKING:
@@ -17,23 +18,6 @@ if TYPE_CHECKING:
     from pumice.simulate.parallel_runs import AnyPlan
     from pumice.simulate.policies import Policy
     from pumice.simulate.workload_file import WorkloadFile
-
-
-class DurationType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic from click 8.3 on
-    """A duration such as 90s or 2d, in microseconds."""
-
-    name = "DURATION"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Parse the text."""
-        from pumice.model.duration import DurationError, microseconds_of
-
-        if isinstance(value, int):
-            return value
-        try:
-            return 0 if value == "0" else microseconds_of(str(value))
-        except DurationError as error:
-            self.fail(str(error), param, ctx)
 
 
 @click.command()
