@@ -12,7 +12,14 @@ from pumice.simulate.report.values import report_values
 
 
 def simulate_log(
-    log: Path, policies: tuple[str, ...], *, until: int | None, grace: int, out: Path | None, output: str
+    log: Path,
+    policies: tuple[str, ...],
+    *,
+    until: int | None,
+    grace: int,
+    out: Path | None,
+    parquet: bool,
+    output: str,
 ) -> None:
     """Run a log under each policy and print the figures; raises BadInput."""
     chosen = read_log_policies(policies, read_policy)
@@ -20,7 +27,7 @@ def simulate_log(
     found = load_log(log)
     options = {"graceSeconds": grace / 1e6, "untilSeconds": None if until is None else until / 1e6}
     jobs = found.history.jobs
-    with report_folder(out) as folder:
+    with report_folder(out, parquet=parquet) as folder:
         plans = [
             LogPlan(
                 log,
@@ -34,4 +41,4 @@ def simulate_log(
         runs = run_plans(plans, jobs * len(plans))
         values = report_values(runs, log_inputs(log, found, chosen), options)
         folder.write(values, runs, plans)
-    print_report(values, output, out)
+    print_report(values, output, out, folder.names)

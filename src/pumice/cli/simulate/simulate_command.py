@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 )
 @click.option("--jitter", type=click.FloatRange(0, 2), default=0.1, show_default=True, help="How much they vary.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write report.html, report.json and jobs.csv to a folder.")
+@click.option("--parquet", is_flag=True, help="With --out: write jobs.parquet too; needs pyarrow.")
 @click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Output format."
 )
@@ -82,6 +83,7 @@ def simulate(
     repeats: int,
     jitter: float,
     out: Path | None,
+    parquet: bool,
     output: str,
 ) -> None:
     """Simulate a workload under one policy or several, and compare.
@@ -100,7 +102,7 @@ def simulate(
             )
         from pumice.cli.simulate.log_simulation import simulate_log
 
-        simulate_log(log, policies, until=until, grace=grace, out=out, output=output)
+        simulate_log(log, policies, until=until, grace=grace, out=out, parquet=parquet, output=output)
         return
     if workload is None:
         raise click.UsageError("missing argument WORKLOAD, or --log FOLDER")
@@ -129,7 +131,7 @@ def simulate(
         "nodes": [text for text in nodes if not Path(text).is_file()],
     }
     _print_notes(found, chosen)
-    with report_folder(out) as folder:
+    with report_folder(out, parquet=parquet) as folder:
         plans = plan_runs(
             found,
             chosen,
@@ -146,10 +148,10 @@ def simulate(
         runs = run_plans(plans, found.jobs)
         values = report_values(runs, inputs_of(found, chosen, files, nodes), options)
         folder.write(values, runs, plans)
-    print_report(values, output, out)
+    print_report(values, output, out, folder.names)
 
 
-def print_report(values: dict[str, Any], output: str, out: Path | None) -> None:
+def print_report(values: dict[str, Any], output: str, out: Path | None, names: Sequence[str]) -> None:
     """Print the figures, and where the report was written."""
     if output == "json":
         echo_values(values, output)
@@ -161,7 +163,7 @@ def print_report(values: dict[str, Any], output: str, out: Path | None) -> None:
         echo(line)
     if out is not None:
         echo()
-        echo(f"{out / 'report.html'}, report.json and jobs.csv written")
+        echo(f"{', '.join([str(out / names[0]), *names[1:-1]])} and {names[-1]} written")
 
 
 def run_plans(plans: Sequence[AnyPlan], jobs: int) -> list[RunFigures]:
