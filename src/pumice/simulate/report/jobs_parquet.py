@@ -20,7 +20,7 @@ def require_pyarrow() -> None:
 
 def write_parquet(jobs: Path, target: Path) -> None:
     """Convert the CSV of jobs; times that are not known become null."""
-    from pyarrow import csv, float64, int64, parquet, string
+    from pyarrow import csv, float64, int64, parquet, string  # noqa: PLC0415 - optional, and large
 
     types = dict.fromkeys(_NUMBERS, float64()) | dict.fromkeys(_COUNTS, int64())
     names = jobs.open(encoding="utf-8").readline().strip().split(",")
