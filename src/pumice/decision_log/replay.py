@@ -17,7 +17,7 @@ from kubebase.resource_vector import Registry
 from pumice.config.load import read_config
 from pumice.config.plugin_loader import plugin_factories
 from pumice.decision_log.records import (
-    FORMAT,
+    READABLE,
     Happened,
     Heading,
     Job,
@@ -146,6 +146,11 @@ def first_cycle(path: Path) -> int:
     return LogReading(path, lambda size: None).heading().cycles + 1
 
 
+def began(path: Path) -> int:
+    """When a file was begun, in microseconds; raises LogError."""
+    return _Reading(path, lambda size: None).heading().began
+
+
 def first_time(path: Path) -> int | None:
     """When the first cycle of a file ran, in microseconds; None if it has none. Raises LogError."""
     return next((record.now for record in LogReading(path, lambda size: None) if isinstance(record, Ran)), None)
@@ -191,10 +196,10 @@ class LogReading:
         first = next(self._records, None)
         if not isinstance(first, Heading):
             raise LogError(f"{self.path}: not a decision log, or truncated before its first record")
-        if first.format != FORMAT:
+        if first.format not in READABLE:
             raise LogError(
                 f"{self.path}: written by Pumice {first.pumice} in format {first.format}; this version "
-                f"reads format {FORMAT}"
+                f"reads formats {' and '.join(map(str, READABLE))}"
             )
         return first
 
