@@ -127,7 +127,8 @@ def test_folders_are_entered_and_volumes_opened_as_the_user(world: World) -> Non
         return str(ended["message"])
 
     assert "Permission denied" in tried("behind", hidden / "inside")
-    assert "Permission denied" in tried("dots", bela.home / ".." / "hidden" / "inside")
+    (bela.home / "link").symlink_to(hidden / "inside")
+    assert "Permission denied" in tried("link", bela.home / "link")
     assert "Permission denied" in tried("created", guarded / "new", "DirectoryOrCreate")
     assert "Permission denied" in tried("target", bela.home, target=str(guarded / "point"))
     assert "Permission denied" in tried("agent", machine.data / "agent" / "pods")
@@ -325,8 +326,9 @@ def test_the_scheduler_and_administrators_keep_what_is_theirs(world: World) -> N
     machine.refused(bela, lambda client: client.merge(QUEUES.path("", "default"), weight), "cannot patch", "queues")
     machine.refused(bela, lambda client: client.merge(NODES.path("", node), {"spec": {"unschedulable": True}}))
     machine.refused(bela, lambda client: client.delete(QUEUES.path("", "default")))
-    target = {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": "default"}
-    command = {"metadata": {"generateName": "c-"}, "action": "CloseQueue", "target": target}
+    target = {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": "default", "uid": "x"}
+    command: Object = {"apiVersion": COMMANDS.api_version, "kind": COMMANDS.kind, "metadata": {"generateName": "c-"}}
+    command |= {"action": "CloseQueue", "target": target}
     machine.refused(bela, lambda client: client.create(COMMANDS.path(bela.name), command), "queues are administrators'")
     quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
     machine.refused(bela, lambda client: client.create(f"/api/v1/namespaces/{bela.name}/resourcequotas", quota))
