@@ -81,7 +81,8 @@ def _prepare_anna(world: World) -> None:
 def test_processes_run_as_the_user_with_nothing_of_root(world: World) -> None:
     script = (
         "id -u; id -G; umask; pwd; ls /proc/self/fd | wc -l; env | cut -d= -f1 | sort | tr '\\n' ' '; echo; "
-        "grep -E '^(CapEff|CapPrm|NoNewPrivs)' /proc/self/status | tr '\\n' ' '; echo; echo again > /dev/stdout; touch f"
+        "grep -E '^(CapEff|CapPrm|NoNewPrivs)' /proc/self/status | tr '\\n' ' '; echo; "
+        "echo again > /dev/stdout; touch f"
     )
     anna = world.anna
     uid, groups, umask, place, files, names, rights, again = world.machine.output(anna, "who", script).splitlines()
@@ -188,7 +189,7 @@ def test_processes_and_files_of_others_are_out_of_reach(world: World) -> None:
     assert world.bela.does(lambda: os.access(world.machine.socket, os.W_OK))  # only this is everybody's
     assert not world.bela.does(lambda: os.access(agent, os.X_OK))
     with pytest.raises(PermissionError):
-        world.bela.does(lambda: world.machine.socket.unlink())
+        world.bela.does(world.machine.socket.unlink)
 
 
 def test_a_deep_tree_of_folders_does_not_keep_the_agent_from_removing_a_pod(world: World) -> None:
@@ -318,6 +319,13 @@ def test_the_scheduler_and_administrators_keep_what_is_theirs(world: World) -> N
     term = {"topologyKey": "kubernetes.io/hostname", "namespaceSelector": {}, "labelSelector": {}}
     away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     machine.refused(bela, lambda client: client.create(create, pod_of("a", "id", spec={"affinity": away})), "namespace")
+    slow = pod_of("s", "id", spec={"terminationGracePeriodSeconds": 10**6})
+    machine.refused(bela, lambda client: client.create(create, slow), "at most 600 seconds")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "long", "blockOwnerDeletion": True}
+    owner["uid"] = machine.pod(world.anna, "long")["metadata"]["uid"]
+    owned = pod_of("o", "id")
+    owned["metadata"]["ownerReferences"] = [owner]
+    machine.refused(bela, lambda client: client.create(create, owned), "same namespace")
     machine.as_user(bela, lambda client: client.create(create, pod_of("idle", "id", spec={"schedulerName": "nobody"})))
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "idle"}, "target": {"name": node}}
     machine.refused(
@@ -353,9 +361,10 @@ def test_administrators_administer_and_do_not_become_others(world: World) -> Non
     machine.as_user(carl, lambda client: client.delete(JOBS.path(bela.name, "ends")))
     assert machine.as_user(carl, lambda client: client.get(SECRETS.path(anna.name, "key")))["data"]["word"]
     assert machine.log(carl, "long", of=anna).startswith("anna-says")
+    pod = pod_of("as-other", "id")
     for namespace in (anna.name, "default", "kube-system"):
-        pod = pod_of("as-other", "id")
-        machine.refused(carl, lambda client, where=namespace: client.create(PODS.path(where), pod), "cannot create")  # type: ignore[misc]
+        path = PODS.path(namespace)
+        machine.refused(carl, lambda client, path=path: client.create(path, pod), "cannot create")  # type: ignore[misc]
     machine.refused(carl, lambda client: client.merge(SECRETS.path(anna.name, "key"), {"data": {}}))
     owner = {"metadata": {"annotations": {"pumice.dev/owner-uid": "0", "pumice.dev/owner": "root"}}}
     machine.refused(carl, lambda client: client.merge(NAMESPACES.path("", carl.name), owner), "only root may set it")
