@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pumice.agent.shim.process_start import may_mount
-from tests.support.people import Account, SharedMachine, accounts, need_root, shell_as
+from tests.support.people import Account, SharedMachine, accounts, need_root, open_folder, shell_as
 from tests.support.processes import run_process
 from tests.support.shell_pages import ROOT, Shown, Terminal, need_kubectl, shown
 
@@ -45,16 +45,14 @@ class UserTerminal(Terminal):
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_share_page_commands_print_shown_output(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_share_page_commands_print_shown_output() -> None:
     need_kubectl()
     need_root()
     if not may_mount():
         pytest.skip("this process may not give a child mounts of its own")
-    folder = tmp_path_factory.mktemp("page")
-    for parent in (folder, folder.parent, folder.parent.parent):
-        parent.chmod(0o755)
     suffix = f"{os.getpid() % 100_000}"
-    with accounts(folder, f"dora{suffix}", f"emil{suffix}", group=f"heads{suffix}") as (dora, emil):
+    with open_folder() as folder, accounts(folder, f"dora{suffix}", f"emil{suffix}", group=f"heads{suffix}") as people:
+        dora, emil = people
         machine = SharedMachine(folder, f"heads{suffix}", "--no-ui")
         try:
             typed = 0

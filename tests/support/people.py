@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import pytest
@@ -38,6 +39,15 @@ def need_root() -> None:
         pytest.skip("only root may make accounts and become other users")
     if not shutil.which("useradd") or not shutil.which("userdel"):
         pytest.skip("useradd and userdel are not installed")
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """A folder that other users may enter; those of pytest are closed by every run of pytest that begins."""
+    with TemporaryDirectory(prefix="pumice-people-", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        yield folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from pumice.kube.client.kubeconfig import read_kubeconfig
 from pumice.kube.client.shared_socket import LOGIN_PATH, REVIEWS
 from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import COMMANDS, CONFIG_MAPS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, SECRETS
-from tests.support.people import Account, Object, SharedMachine, accounts, job_of, need_root, pod_of
+from tests.support.people import Account, Object, SharedMachine, accounts, job_of, need_root, open_folder, pod_of
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -42,15 +42,11 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world() -> Iterator[World]:
     need_root()
     if not may_mount():
         pytest.skip("this process may not give a child mounts of its own")
-    folder = tmp_path_factory.mktemp("people")
-    for parent in (folder, *folder.parents):  # users must reach the socket and their homes
-        if parent.stat().st_uid == 0 and parent != Path("/"):
-            parent.chmod(stat.S_IMODE(parent.stat().st_mode) | 0o011)
-    with accounts(folder, *NAMES, group=ADMINS) as people:
+    with open_folder() as folder, accounts(folder, *NAMES, group=ADMINS) as people:
         machine = SharedMachine(folder, ADMINS, "--no-ui")
         try:
             found = World(machine, people, folder)
@@ -195,7 +191,7 @@ def test_processes_and_files_of_others_are_out_of_reach(world: World) -> None:
 def test_a_deep_tree_of_folders_does_not_keep_the_agent_from_removing_a_pod(world: World) -> None:
     machine, bela = world.machine, world.bela
     spec = {"volumes": [{"name": "v", "emptyDir": {}}]}
-    script = "cd /mnt; i=0; while [ $i -lt 1500 ]; do mkdir d && cd d || exit 1; i=$((i+1)); done; echo deep"
+    script = f"mkdir -p /mnt/{'d/' * 1500} && echo deep"
     mounts = [{"name": "v", "mountPath": "/mnt"}]
     assert "deep" in machine.output(bela, "deep", script, spec=spec, volumeMounts=mounts)
     uid = machine.pod(bela, "deep")["metadata"]["uid"]
