@@ -70,6 +70,14 @@ class RequestContext:
             return error.message
         return ""
 
+    def find_owner(self, reference: Object, namespace: str) -> Object | None:
+        """The object of a namespace that an owner reference names; None if it is not there, or in no namespace."""
+        known = self._registry.of_kind(str(reference.get("apiVersion")), str(reference.get("kind")))
+        if known is None or not known.namespaced:
+            return None
+        found = self.find(known.qualified, namespace, str(reference.get("name")))
+        return found if found is not None and found["metadata"]["uid"] == reference.get("uid") else None
+
     def find(self, resource: str, namespace: str, name: str) -> Object | None:
         """Another object, by qualified resource; not to be changed."""
         known = self._registry.stored(resource)

@@ -123,7 +123,7 @@ class RequestHandler:
         try:
             self._authenticate(request)
         except status.ApiError as error:
-            return error.code
+            return 0 if self._access is not None and error.code == HTTPStatus.FORBIDDEN else error.code
         return 0
 
     def _authenticate(self, request: Request) -> int:
