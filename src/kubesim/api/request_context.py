@@ -17,7 +17,17 @@ ADMIN = "admin"
 class RequestContext:
     """The ``Context`` of strategies. Lookups see pending writes, as the write itself will."""
 
-    __slots__ = ("_registry", "_store", "duplicate_fields", "manager", "moment", "now", "user", "warnings")
+    __slots__ = (
+        "_registry",
+        "_store",
+        "body_bytes",
+        "duplicate_fields",
+        "manager",
+        "moment",
+        "now",
+        "user",
+        "warnings",
+    )
 
     def __init__(self, store: Store, registry: ResourceRegistry, user: str = ADMIN) -> None:
         self._store = store
@@ -30,6 +40,8 @@ class RequestContext:
         self.warnings: list[str] = []
         self.duplicate_fields: list[str] = []
         """Fields that occur twice in the request body."""
+        self.body_bytes = 0
+        """The size of the request body. The requests of this process itself have none, and never leave its loop."""
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None:
         """Another object, by qualified resource; not to be changed."""
