@@ -26,7 +26,7 @@ class Summary(msgspec.Struct):
     peak_rss_mib: float
     partial: bool
     reason: str
-    times: dict[str, float]  # by form of Pumice: its median over this one
+    times: dict[str, float]  # by form of Pumice: its median over this one; none for the compiled form itself
 
 
 def summarise(trials: Iterable[Trial]) -> list[Summary]:
@@ -55,7 +55,7 @@ def summarise(trials: Iterable[Trial]) -> list[Summary]:
                 times={
                     form: medians[workload, form] / median
                     for form in (COMPILED, PURE)
-                    if median and form != system and (workload, form) in medians
+                    if median and system not in (form, COMPILED) and (workload, form) in medians
                 },
             )
         )

@@ -43,7 +43,13 @@ PEERS = (
         "hierarchical DRF, predicates and node order; of many nodes it looks at a sample",
         gangs=True,
     ),
+    Peer(
+        "kube-scheduler",
+        "kubescheduler",
+        "its default profile, one pod after the other, without queues and fairness; of many nodes it looks at a sample",
+    ),
 )
+SHARED_FOLDERS = ("kubeobjects", "trial")  # of peers/: what the programs have in common
 
 
 class Check(msgspec.Struct):
@@ -103,10 +109,10 @@ def peer_program(peer: Peer, programs: Path | None) -> Path:
 
 
 def build_key(peer: Peer, go: str) -> str:
-    """A hash of the compiler and of everything in the folders of the peer and of the trial."""
+    """A hash of the compiler and of the sources."""
     digest = hashlib.sha256(subprocess.run([go, "version"], capture_output=True, check=True).stdout)
-    for folder in (HERE / "peers" / "trial", HERE / "peers" / peer.folder):
-        for source in sorted(folder.iterdir()):
+    for folder in (*SHARED_FOLDERS, peer.folder):
+        for source in sorted((HERE / "peers" / folder).iterdir()):
             digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
