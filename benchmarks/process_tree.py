@@ -18,6 +18,7 @@ from pathlib import Path
 PR_SET_CHILD_SUBREAPER = 36
 TICKS = os.sysconf("SC_CLK_TCK")
 KIB = 1024
+ENDED = "processes that ended"
 
 
 class ProcessTree:
@@ -34,13 +35,18 @@ class ProcessTree:
                 stderr=output,
             )
 
-    def cpu_seconds(self) -> float:
-        """Used so far, by processes that live and by those that have ended."""
-        ticks = 0
+    def cpu_seconds(self) -> dict[str, float]:
+        """Used so far, by the name of the process; processes that have ended count for whoever reaped them."""
+        seconds: dict[str, float] = {}
         for pid in self.processes():
-            fields = _stat(pid)
-            ticks += sum(map(int, fields[11:15])) if fields else 0  # utime, stime, and both of children
-        return ticks / TICKS
+            if fields := _stat(pid):
+                name = ENDED if pid == self._reaper.pid else _name(pid)
+                own, ended = sum(map(int, fields[11:13])), sum(map(int, fields[13:15]))  # each utime and stime
+                seconds[name] = seconds.get(name, 0.0) + own / TICKS
+                if ended:
+                    label = ENDED if pid == self._reaper.pid else f"{name}: {ENDED}"
+                    seconds[label] = seconds.get(label, 0.0) + ended / TICKS
+        return seconds
 
     def memory_mib(self) -> float:
         """Proportional set size: what processes share counts once."""
@@ -86,6 +92,17 @@ def _stat(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
+
+
+def _name(pid: int) -> str:
+    """The program, or of a command of Pumice the command."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return "?"
+    if "pumice" in words:
+        return words[words.index("pumice") + 1]
+    return Path(words[0]).name
 
 
 def _proportional_kib(pid: int) -> int:
