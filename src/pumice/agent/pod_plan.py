@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +19,10 @@ from pumice.kube.resources import Document
 LOG_BYTES, LOG_FILES = 10 << 20, 5
 """The size of a log file, and how many of them a run of a container may have: as kubelets have it."""
 DEFAULT_GRACE = 30
+OUTPUT = "pumice.dev/output"
+"""The annotation of a pod that names a file for a copy of its output."""
+JOB_NAME, TASK_INDEX, ARRAY_INDEX = "volcano.sh/job-name", "volcano.sh/task-index", "PUMICE_ARRAY_INDEX"
+_PERCENT = re.compile(r"%(.)")
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
@@ -58,6 +64,7 @@ def make_plan(pod: Document, context: PlanContext) -> PodPlan:
             "oom_counter": "",
             "data_limit": 0 if context.cgroups else limits[name].memory,
             "probes": {kind: _probe(container[kind]) for kind in PROBES if container.get(kind)},
+            "output": "" if init else output_file(pod, environment),
         }
         plans.append(plan)
     made = context.cgroups.create(about["uid"], limits) if context.cgroups else PodCgroups()
@@ -79,6 +86,20 @@ def make_plan(pod: Document, context: PlanContext) -> PodPlan:
         "log_bytes": LOG_BYTES,
         "log_files": LOG_FILES,
     }
+
+
+def output_file(pod: Document, environment: Mapping[str, str]) -> str:
+    """The file for a copy of the output: ``%j`` is the job, ``%a`` the index in its array, ``%i`` the pod's index."""
+    wanted = str((pod["metadata"].get("annotations") or {}).get(OUTPUT) or "")
+    labels = pod["metadata"].get("labels") or {}
+    index = str(labels.get(TASK_INDEX, "0"))
+    values = {
+        "j": str(labels.get(JOB_NAME) or pod["metadata"]["name"]),
+        "a": environment.get(ARRAY_INDEX, index),
+        "i": index,
+        "%": "%",
+    }
+    return _PERCENT.sub(lambda match: values.get(match[1], match[0]), wanted)
 
 
 def grace_of(pod: Document) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 PLAN, SHIM, STATE, STOP, LOCK = "plan.json", "shim.json", "state.json", "stop.json", "lock"
 LOGS = "logs"
@@ -58,6 +58,8 @@ class ContainerPlan(TypedDict):
     data_limit: int
     """Bytes of memory for each process, where no cgroup limits them together; 0: no limit."""
     probes: dict[str, ProbePlan]
+    output: NotRequired[str]
+    """The file to which the output is appended as well, with the rights of the process; empty: none."""
 
 
 class PodPlan(TypedDict):
