@@ -19,6 +19,8 @@ from kubebase.timestamps import stamp
 from kubebase.work_queue import RetryPolicy, WorkQueue
 from pumice.agent.cgroups import Cgroups
 from pumice.agent.environment import MissingError, Referenced
+from pumice.agent.host_lookup import HostLookup
+from pumice.agent.job_hosts import JobHosts, host_name
 from pumice.agent.machine import GPU, Machine
 from pumice.agent.pod_folders import PodFolder, PodFolders
 from pumice.agent.pod_plan import PlanContext, make_plan, pod_gpu_count
@@ -63,6 +65,7 @@ class PodWorker:
         self._api = api
         self._folders = folders
         self._node = node
+        self._hosts = HostLookup(api, node.address)
         self._pods: dict[str, Document] = {}
         self._registry = Registry()
         self._admitted: dict[str, Vector] = {}  # requests of pods that have not ended
@@ -146,7 +149,12 @@ class PodWorker:
             return None
         referenced = await self._referenced(pod)
         try:
-            self._write_plan(pod, folder, referenced)
+            hosts = await self._hosts.find(pod, referenced, self._folders.taken_ports())
+        except MissingError as error:
+            await self._wait_for(pod, str(error))
+            return LEAVING_SECONDS if host_name(pod) else MISSING_SECONDS
+        try:
+            self._write_plan(pod, folder, referenced, hosts)
         except (MissingError, OSError) as error:
             await self._wait_for(pod, str(error))
             return MISSING_SECONDS
@@ -154,7 +162,7 @@ class PodWorker:
         self.work_queue.add(folder.uid)
         return None
 
-    def _write_plan(self, pod: Document, folder: PodFolder, referenced: Referenced) -> None:
+    def _write_plan(self, pod: Document, folder: PodFolder, referenced: Referenced, hosts: JobHosts) -> None:
         """Choose GPUs and write the plan in one step, so that no other pod can be given the same."""
         taken = self._folders.taken_devices(GPU)
         free = [gpu.uuid for gpu in self._node.machine.gpus if gpu.uuid not in taken]
@@ -162,8 +170,11 @@ class PodWorker:
         if count > len(free):
             raise MissingError(f"{count} GPUs requested, {len(free)} free; waiting for pods that are ending")
         node = self._node
-        context = PlanContext(folder.path, referenced, free[:count], node.cgroups, node.address, node.notify)
+        context = PlanContext(
+            folder.path, referenced, free[:count], node.cgroups, node.address, node.notify, hosts, node.abilities.mounts
+        )
         folder.write_plan(make_plan(pod, context))
+        self._hosts.release(folder.uid)
 
     async def _wait_for(self, pod: Document, message: str) -> None:
         """Report that the containers wait for something."""
@@ -286,6 +297,7 @@ class PodWorker:
 
     def _forget(self, uid: str) -> None:
         self._admitted.pop(uid, None)
+        self._hosts.release(uid)
         descriptor = self._watched.pop(uid, None)
         if descriptor is not None:
             asyncio.get_running_loop().remove_reader(descriptor)

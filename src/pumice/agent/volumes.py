@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from pumice.agent.environment import MissingError, Referenced, field_value, resource_value
+from pumice.agent.job_hosts import SSH, SVC, JobHosts, plugin_volumes
 from pumice.agent.shim.records import MountPlan
 from pumice.kube.resources import Document
 
 FOLDER = "volumes"
 
 
-def make_volumes(pod: Document, folder: Path, referenced: Referenced, address: str) -> dict[str, Path]:
+def make_volumes(pod: Document, folder: Path, referenced: Referenced, address: str, hosts: JobHosts) -> dict[str, Path]:
     """Make the folders of all volumes; where each of them is, by name."""
-    return {
+    plugins = plugin_volumes(pod)
+    made = {
         volume["name"]: _make_volume(pod, volume, folder / FOLDER / volume["name"], referenced, address)
         for volume in pod["spec"].get("volumes") or ()
+        if plugins.get(volume["name"]) != SSH  # processes use the keys of their user
     }
+    for name, plugin in plugins.items():
+        if plugin == SVC and name in made:
+            for file in made[name].iterdir():
+                file.write_text(hosts.rewrite(file.read_text()))
+    return made
 
 
-def container_mounts(container: Document, volumes: dict[str, Path]) -> list[MountPlan]:
+def container_mounts(container: Document, volumes: dict[str, Path], skipped: Collection[str] = ()) -> list[MountPlan]:
     """Where a container sees its volumes. Mount points that are missing are made: as empty folders or files."""
     found: list[MountPlan] = []
     for mount in container.get("volumeMounts") or ():
+        if mount["name"] in skipped:
+            continue
         source = volumes[mount["name"]] / (mount.get("subPath") or "")
         target = Path(os.path.normpath(mount["mountPath"]))
         read_only = bool(mount.get("readOnly"))

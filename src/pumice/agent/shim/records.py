@@ -75,6 +75,8 @@ class PodPlan(TypedDict):
     containers: list[ContainerPlan]
     devices: dict[str, list[str]]
     """The devices that are the pod's alone, by resource."""
+    ports: NotRequired[list[int]]
+    """The ports of the machine at which the pod is to listen."""
     requests: dict[str, str]
     cgroups: list[str]
     """The cgroup folders of the pod, those of containers first."""
