@@ -142,7 +142,9 @@ class RequestHandler:
         if target.subresource not in {"", "status", "scale"}:
             raise status.method_not_allowed()
         form = _form(request)
-        record = self._reader(target).get(target, requests.parse_resource_version(query.get("resourceVersion", "")))
+        record = (await self._reader(target)).get(
+            target, requests.parse_resource_version(query.get("resourceVersion", ""))
+        )
         if target.subresource == "scale":
             scale.require_number(target.resource, record)
         return _one(target, record, form, query)
@@ -150,15 +152,17 @@ class RequestHandler:
     async def _list(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request, listing=True)
         chosen = requests.parse_selection(target.resource, query)
-        listing = self._reader(target).list(target, chosen, requests.parse_read_options(target, query, watch=False))
+        reader = await self._reader(target)
+        listing = reader.list(target, chosen, requests.parse_read_options(target, query, watch=False))
         return _many(target, listing, form, query)
 
-    def _reader(self, target: Target) -> ObjectReader | UsageReader:
+    async def _reader(self, target: Target) -> ObjectReader | UsageReader:
         if not target.resource.derived_from:
             return self._api.reads
         from kubesim.api.usage_metrics import UsageReader
+        from kubesim.kubelet.node_usage import read_node_usage
 
-        return UsageReader(self._api, time.time())
+        return UsageReader(self._api, time.time(), await read_node_usage(self._api))
 
     async def _log(self, target: Target, query: Query) -> Response:
         pod, options = subresources.read_log(self._api, target, query)
