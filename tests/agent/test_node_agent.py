@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -266,3 +267,18 @@ def test_memory_beyond_the_limit_is_oom_killed(tmp_path: Path) -> None:
     on_this_machine(tmp_path, check, cgroups=own_cgroups)
     assert own_cgroups() is not None
     may_use_cgroups()
+
+
+@pytest.mark.skipif(not may_use_cgroups(), reason="needs cgroups that can be written")
+def test_pods_whose_folders_were_removed_are_ended_by_their_cgroups(tmp_path: Path) -> None:
+    async def check(world: AgentWorld) -> None:
+        async with world.agent():
+            await world.submit("one", "echo $$$$; sleep 600")
+            pid = int((await world.lines("one"))[0])
+        shutil.rmtree(world.folder / "pods")
+        async with world.agent():
+            while start_ticks(pid):
+                await asyncio.sleep(0.02)
+            assert (await world.phase("one", "Failed"))["reason"] == "StateLost"
+
+    on_this_machine(tmp_path, check, cgroups=own_cgroups)

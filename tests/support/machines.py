@@ -27,11 +27,11 @@ PATIENCE = 300.0
 class Machine:
     """A cluster of this machine alone, whose processes can be killed."""
 
-    def __init__(self, folder: Path, offers: str = OFFERS) -> None:
+    def __init__(self, folder: Path, offers: str = OFFERS, *, port: int = 0) -> None:
         self.folder = folder
         self.data = folder / "data"
         self._up = Program(
-            folder, "up", "--here", "--here-capacity", offers, "--no-ui", "--port", "0", "--data", str(self.data)
+            folder, "up", "--here", "--here-capacity", offers, "--no-ui", "--port", str(port), "--data", str(self.data)
         )
         self.client: Any = None
         self.start()
