@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 KILLS = int(os.environ.get("PUMICE_KILLS", "200"))
 ACTIVE_JOBS = 8
+PROGRESS_SECONDS = 60.0
 SCRIPT = """
 echo began >> {here}/began-$PUMICE_POD_UID
 if [ -n "$CUDA_VISIBLE_DEVICES" ]; then
@@ -55,6 +56,7 @@ class Load:
         self.here = machine.folder / "notes"
         self.here.mkdir()
         self.submitted = 0
+        self._noted = 0
 
     def top_up(self) -> None:
         try:
@@ -63,6 +65,13 @@ class Load:
                 self._submit()
         except (ApiError, UnreachableError):
             return  # it is being started again
+
+    def wait_for_progress(self) -> None:
+        """Until a process has begun or ended since the last time: on a busy machine nothing would run between kills."""
+        until = time.monotonic() + PROGRESS_SECONDS
+        while (count := len(list(self.here.iterdir()))) <= self._noted and time.monotonic() < until:
+            time.sleep(0.1)
+        self._noted = count
 
     def _submit(self) -> None:
         code = self._rng.choice([0, 0, 3, 7, 42])
@@ -103,8 +112,9 @@ def test_nothing_runs_twice_or_is_lost_by_many_kills(machine: Machine) -> None:
     load, kills, lost = Load(machine, rng), Counter[str](), set()
     while kills.total() < KILLS:
         load.top_up()
-        time.sleep(rng.uniform(0.1, 1.0))
-        target = rng.choices(["shim", "agent", "up", "scheduler"], [40, 25, 15, 20])[0]
+        load.wait_for_progress()
+        time.sleep(rng.uniform(0.1, 2.0))
+        target = rng.choices(["shim", "agent", "up", "scheduler"], [45, 25, 8, 22])[0]
         if target == "shim":
             uid = kill_a_shim(machine, rng)
             lost.add(uid)
@@ -112,7 +122,7 @@ def test_nothing_runs_twice_or_is_lost_by_many_kills(machine: Machine) -> None:
         elif machine.pids(target):
             machine.kill(target)
             kills[target] += 1
-    print(f"kills: {dict(kills)}, {load.submitted} jobs")
+        print(f"kills: {dict(kills)}, {load.submitted} jobs", flush=True)
     machine.until(
         lambda: len(phases := load.phases()) == load.submitted and set(phases.values()) <= {"Completed", "Failed"}
     )

@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pumice.agent.shim.process_table import cgroup_processes, kill_all
@@ -108,7 +109,7 @@ class Cgroups:
             for pod in folder.glob("pod-*"):
                 if pod.name.removeprefix("pod-") not in kept:
                     groups = [*(str(each) for each in pod.iterdir() if each.is_dir()), str(pod)]
-                    kill_all(lambda groups=groups: cgroup_processes(groups))
+                    kill_all(partial(cgroup_processes, groups))
                     remove_cgroups(groups)
 
     def remove(self) -> None:
