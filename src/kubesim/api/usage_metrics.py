@@ -15,7 +15,7 @@ import msgspec
 from kubebase.quantity import Notation, Quantity, parse
 from kubesim.api import status
 from kubesim.api.client import InProcessClient
-from kubesim.api.get_list import ListResult
+from kubesim.api.get_list import ListResult, ObjectReader
 from kubesim.api.requests import ObjectSelection, ReadOptions, Target
 from kubesim.clock import stamp
 from kubesim.registry.registry import Object, Resource
@@ -33,15 +33,21 @@ class UsageReader:
     """Reads metrics in the way that ``ObjectReader`` reads stored objects."""
 
     def __init__(
-        self, api: InProcessClient, now: float, measured: Mapping[str, Mapping[str, Any] | None] | None = None
+        self,
+        api: InProcessClient,
+        reads: ObjectReader,
+        now: float,
+        measured: Mapping[str, Mapping[str, Any] | None] | None = None,
     ) -> None:
+        """``reads``: shows the pods and nodes that the caller may see."""
         self._api = api
+        self._reads = reads
         self._now = stamp(now)
         self._measured = measured or {}  # reports by node; None: its agent does not answer
 
     def get(self, target: Target, revision: int | None = None) -> Record:
         """The metrics of one node or pod."""
-        record = self._api.reads.get(self._source(target), revision)
+        record = self._reads.get(self._source(target), revision)
         found = next(self._metrics(target.resource, [record]), None)
         if found is None:
             raise status.not_found(target.resource.plural, target.resource.group, target.name)
@@ -49,7 +55,7 @@ class UsageReader:
 
     def list(self, target: Target, chosen: ObjectSelection, when: ReadOptions) -> ListResult:
         """The metrics of the nodes or pods that are chosen by their own labels and names."""
-        listing = self._api.reads.list(self._source(target), chosen, when)
+        listing = self._reads.list(self._source(target), chosen, when)
         return dataclasses.replace(listing, records=[*self._metrics(target.resource, listing.records)])
 
     def _source(self, target: Target) -> Target:

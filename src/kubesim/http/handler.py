@@ -1,6 +1,7 @@
 """The request handler: authenticates a request, finds verb and target, and builds the response.
 
-A bearer token authenticates clients where one is required. Every error is a Status, including internal errors (500, and
+A bearer token authenticates clients where one is required; over a Unix socket the kernel says who they are. Where an
+access policy is given it judges what each of them may do. Every error is a Status, including internal errors (500, and
 an entry in the log); no traceback is ever sent.
 """
 
@@ -16,10 +17,12 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeVar
 
 from kubesim.api import requests, scale, status, subresources
+from kubesim.api.access import AccessPolicy, Principal
 from kubesim.api.client import InProcessClient
 from kubesim.api.get_list import ListResult, ObjectReader
 from kubesim.api.request_context import ADMIN, RequestContext
 from kubesim.api.requests import Target, WriteOptions
+from kubesim.api.store_view import StoreView
 from kubesim.api.watch import Watch
 from kubesim.api.writes import Edit, replace
 from kubesim.apply import UPDATE, FieldManager, FieldManagers, UpdateOwnership
@@ -46,6 +49,9 @@ LONGEST_WARNING = 256  # if there are more than that
 LARGE_JSON, LARGE_YAML = 64 * 1024, 8 * 1024  # bytes from which a body takes milliseconds to decode
 LARGEST_OPTIONS = 64 * 1024  # of a deletion
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+OWNER = -1
+"""Whoever has the server's own token, or is on loopback where none is needed."""
+SUPERUSER = Principal(ADMIN, privileged=True, administrator=True)
 
 Query = dict[str, str]
 T = TypeVar("T")
@@ -56,9 +62,10 @@ log = logging.getLogger(__name__)
 class RequestHandler:
     """Answers requests."""
 
-    def __init__(self, api: InProcessClient, *, token: str = "") -> None:
+    def __init__(self, api: InProcessClient, *, token: str = "", access: AccessPolicy | None = None) -> None:
         self._api = api
         self._token = token
+        self._access = access
         self._decoder: ThreadPoolExecutor | None = None
         self._documents = VersionEndpoints(api.registry, api.identity)
         self._verbs: dict[str, Callable[[Request, Target, Query, RequestContext], Awaitable[Response]]] = {
@@ -89,16 +96,21 @@ class RequestHandler:
             raise _refused_unread(request.fault)
         if request.path in HEALTH or request.path.rpartition("/")[0] in HEALTH:
             return Response(b"ok", content_type="text/plain; charset=utf-8")
-        self._authenticate(request)
+        user = self._authenticate(request)
+        who = SUPERUSER if self._access is None or user == OWNER else await self._access.principal(user)
         target = requests.parse_target(request.path, self._api.registry)
         if target is None:
-            return self._document(request)
+            return self._policy_answer(request, who) or self._document(request)
         query = request.query if request.raw_query else {}
         verb = requests.request_verb(request.method, target, requests.parse_bool(query, "watch"))
         if verb not in target.resource.verbs and not target.subresource:
             raise status.method_not_allowed()
         self._api.requests += 1
-        call = self._api.new_context(ADMIN)
+        call = self._api.new_context(who.name)
+        if self._access is not None:
+            call.principal, call.policy = who, self._access
+            if not self._access.judge(who, verb, target):
+                call.view = StoreView(self._api.store, self._access.show(who))
         call.manager = query.get("fieldManager") or request.header("user-agent").partition("/")[0] or ADMIN
         if target.resource.deprecation:
             call.warnings.append(target.resource.deprecation)
@@ -114,15 +126,32 @@ class RequestHandler:
             return error.code
         return 0
 
-    def _authenticate(self, request: Request) -> None:
+    def _authenticate(self, request: Request) -> int:
+        """The user of a request, or ``OWNER``."""
+        if self._access is not None and any(name.startswith("impersonate-") for name in request.headers):
+            raise status.ApiError(403, "Forbidden", "this server lets nobody act as another user (Impersonate-User)")
+        if self._access is not None and request.peer >= 0:
+            return request.peer
         if not self._token:
             _refuse_web_pages(request)
-        else:
-            import hmac
+            return OWNER
+        import hmac
 
-            given = request.header("authorization").encode("latin-1")
-            if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
-                raise status.unauthorized()
+        given = request.header("authorization")
+        if hmac.compare_digest(given.encode("latin-1"), f"Bearer {self._token}".encode()):
+            return OWNER
+        if self._access is not None and given.startswith("Bearer "):
+            user = self._access.token_owner(given.removeprefix("Bearer ").strip())
+            if user is not None:
+                return user
+        raise status.unauthorized()
+
+    def _policy_answer(self, request: Request, who: Principal) -> Response | None:
+        """The answer at a path of the access policy's own."""
+        if self._access is None:
+            return None
+        found = self._access.answer(who, request.method, request.path, over_socket=request.peer >= 0)
+        return None if found is None else _plain(dict(found))
 
     def _document(self, request: Request) -> Response:
         found = self._documents.find(request.path, request.header("accept"), request.header("host"))
@@ -142,7 +171,7 @@ class RequestHandler:
         if target.subresource not in {"", "status", "scale"}:
             raise status.method_not_allowed()
         form = _form(request)
-        record = (await self._reader(target)).get(
+        record = (await self._reader(target, call)).get(
             target, requests.parse_resource_version(query.get("resourceVersion", ""))
         )
         if target.subresource == "scale":
@@ -152,17 +181,18 @@ class RequestHandler:
     async def _list(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request, listing=True)
         chosen = requests.parse_selection(target.resource, query)
-        reader = await self._reader(target)
+        reader = await self._reader(target, call)
         listing = reader.list(target, chosen, requests.parse_read_options(target, query, watch=False))
         return _many(target, listing, form, query)
 
-    async def _reader(self, target: Target) -> ObjectReader | UsageReader:
+    async def _reader(self, target: Target, call: RequestContext) -> ObjectReader | UsageReader:
+        reads = self._api.reads if call.view is None else ObjectReader(call.view)
         if not target.resource.derived_from:
-            return self._api.reads
+            return reads
         from kubesim.api.usage_metrics import UsageReader
         from kubesim.kubelet.node_usage import read_node_usage
 
-        return UsageReader(self._api, time.time(), await read_node_usage(self._api))
+        return UsageReader(self._api, reads, time.time(), await read_node_usage(self._api))
 
     async def _log(self, target: Target, query: Query) -> Response:
         pod, options = subresources.read_log(self._api, target, query)
@@ -185,7 +215,7 @@ class RequestHandler:
         seconds = requests.parse_int(query, "timeoutSeconds") or random.uniform(*WATCH_SECONDS)
         bookmarks = requests.parse_bool(query, "allowWatchBookmarks")
         include = query.get("includeObject", "")
-        watch = Watch(self._api.store, target, chosen, form, bookmarks=bookmarks, include=include)
+        watch = Watch(call.view or self._api.store, target, chosen, form, bookmarks=bookmarks, include=include)
         now = asyncio.get_running_loop().time
         watch.start(when)  # errors must come before the response starts
         return Response(

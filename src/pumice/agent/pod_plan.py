@@ -13,7 +13,7 @@ from pumice.agent.cgroups import Cgroups, ContainerLimits, PodCgroups
 from pumice.agent.environment import Referenced, container_environment, expand
 from pumice.agent.job_hosts import SSH, SVC, JobHosts, host_name, plugin_volumes
 from pumice.agent.machine import GPU
-from pumice.agent.shim.records import ContainerPlan, PodPlan, ProbePlan
+from pumice.agent.shim.records import ContainerPlan, Identity, PodPlan, ProbePlan
 from pumice.agent.volumes import container_mounts, make_volumes
 from pumice.kube.resources import Document
 
@@ -44,12 +44,14 @@ class PlanContext:
     """The other pods of its job."""
     mounts: bool = True
     """Whether a process can see folders under other paths."""
+    identity: Identity | None = None
+    """As whom the pod runs; None: as the user of the agent."""
 
 
 def make_plan(pod: Document, context: PlanContext) -> PodPlan:
     """The plan of a pod. Makes its volumes and cgroups. ``MissingError`` if something it refers to is not there."""
     spec, about = pod["spec"], pod["metadata"]
-    volumes = make_volumes(pod, context.folder, context.referenced, context.address, context.hosts)
+    volumes = make_volumes(pod, context.folder, context.referenced, context.address, context.hosts, context.identity)
     plugins = plugin_volumes(pod)
     skipped = {name for name, plugin in plugins.items() if plugin == SSH or not context.mounts}
     hosts_folder = next(
@@ -63,7 +65,9 @@ def make_plan(pod: Document, context: PlanContext) -> PodPlan:
     for container, init in everything:
         count = gpu_count(container)
         devices = context.gpus[:count] if init else [left.pop(0) for _ in range(count)]
-        environment = container_environment(pod, container, context.referenced, devices, context.address)
+        environment = container_environment(
+            pod, container, context.referenced, devices, context.address, context.identity
+        )
         environment = context.hosts.rewrite_variables(environment)
         if hosts_folder:
             environment[HOSTS_FOLDER] = hosts_folder
@@ -77,12 +81,13 @@ def make_plan(pod: Document, context: PlanContext) -> PodPlan:
             ],
             "folder": container.get("workingDir") or environment.get("HOME") or "/",
             "environment": environment,
-            "mounts": container_mounts(container, volumes, skipped),
+            "mounts": container_mounts(pod, container, volumes, context.identity, skipped),
             "joined": [],
             "oom_counter": "",
             "data_limit": 0 if context.cgroups else limits[name].memory,
             "probes": {kind: _probe(container[kind]) for kind in PROBES if container.get(kind)},
             "output": "" if init else output_file(pod, environment),
+            "identity": context.identity,
         }
         plans.append(plan)
     made = context.cgroups.create(about["uid"], limits) if context.cgroups else PodCgroups()

@@ -19,7 +19,7 @@ from urllib.parse import urlencode, urlsplit
 from pumice.kube.client.api_errors import UnreachableError, error_from_response
 from pumice.kube.client.credentials import Credential
 from pumice.kube.client.keepalive import keep_alive
-from pumice.kube.client.session import JSON, ApiSession, LineBuffer
+from pumice.kube.client.session import JSON, LOCAL, UNIX_SCHEME, ApiSession, LineBuffer
 
 IDLE_SECONDS = 15.0
 """How long an idle connection is used again: servers close them after a while, and a write sent then may be lost."""
@@ -126,27 +126,33 @@ class LightSession(ApiSession):
             if now - found.idle_since < IDLE_SECONDS and not found.reader.at_eof():
                 return found
             found.writer.close()
-        place = urlsplit(self.access.server)
-        context = self._trust.context or None
-        port = place.port or (443 if context else 80)
-        name = (self.access.server_name or place.hostname) if context else None
         try:
             async with asyncio.timeout(self._limits.connect):
-                reader, writer = await asyncio.open_connection(
-                    place.hostname, port, ssl=context, server_hostname=name, limit=LONGEST_HEAD
-                )
+                reader, writer = await self._connect()
         except (OSError, TimeoutError) as error:
             if isinstance(error, ssl.SSLCertVerificationError):
                 self._trust.renew()  # for the next attempt
             said = str(error) or "no connection in time"
             raise UnreachableError(f"{self.access.server}: {said}", sent=False) from error
-        keep_alive(writer.get_extra_info("socket"))
         return Connection(reader, writer)
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        server = self.access.server
+        if server.startswith(UNIX_SCHEME):
+            return await asyncio.open_unix_connection(server.removeprefix(UNIX_SCHEME), limit=LONGEST_HEAD)
+        place, context = urlsplit(server), self._trust.context or None
+        port = place.port or (443 if context else 80)
+        name = (self.access.server_name or place.hostname) if context else None
+        reader, writer = await asyncio.open_connection(
+            place.hostname, port, ssl=context, server_hostname=name, limit=LONGEST_HEAD
+        )
+        keep_alive(writer.get_extra_info("socket"))
+        return reader, writer
 
     def _head(
         self, method: str, path: str, query: Mapping[str, str] | None, headers: Mapping[str, str], body: bytes
     ) -> bytes:
-        place = urlsplit(self.access.server)
+        place = urlsplit(LOCAL if self.access.server.startswith(UNIX_SCHEME) else self.access.server)
         target = f"{place.path.rstrip('/')}{path}" + (f"?{urlencode(query)}" if query else "")
         fields = {
             "Host": place.netloc,

@@ -15,7 +15,7 @@ from yarl import URL
 from pumice.kube.client.api_errors import UnreachableError, error_from_response
 from pumice.kube.client.credentials import Credential
 from pumice.kube.client.keepalive import keep_alive
-from pumice.kube.client.session import JSON, ApiSession, Limits, LineBuffer
+from pumice.kube.client.session import JSON, LOCAL, UNIX_SCHEME, ApiSession, Limits, LineBuffer
 
 __all__ = ["Limits", "Session"]
 
@@ -29,11 +29,15 @@ class Session(ApiSession):
 
     async def __aenter__(self) -> Self:
         limits = self._limits
-        connector = _Connector(
-            self._check,
-            limit=0,  # calls are counted here; a watch must not keep them out
-            socket_factory=_socket,
-        )
+        connector: aiohttp.BaseConnector
+        if self.access.server.startswith(UNIX_SCHEME):
+            connector = aiohttp.UnixConnector(self.access.server.removeprefix(UNIX_SCHEME), limit=0)
+        else:
+            connector = _Connector(
+                self._check,
+                limit=0,  # calls are counted here; a watch must not keep them out
+                socket_factory=_socket,
+            )
         self._http = aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=limits.timeout, sock_connect=limits.connect),
@@ -119,7 +123,8 @@ class Session(ApiSession):
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
         asked = f"?{urlencode(query)}" if query else ""
-        return URL(f"{self.access.server}{path}{asked}", encoded=True)
+        server = LOCAL if self.access.server.startswith(UNIX_SCHEME) else self.access.server
+        return URL(f"{server}{path}{asked}", encoded=True)
 
     @contextlib.contextmanager
     def _troubles(self) -> Iterator[None]:

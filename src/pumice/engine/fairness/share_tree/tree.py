@@ -19,6 +19,7 @@ from pumice.engine.fairness.share_tree.demand import NO_DEMAND
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, Equality, EqualJobs
 from pumice.engine.fairness.share_tree.start_times import add_starts, remove_starts
 from pumice.engine.fairness.share_tree.usage_sums import claim, claim_anew, count_job
+from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task
 from pumice.model.specs import Items
@@ -227,8 +228,10 @@ class JobNode(ShareNode):
     """A job in the tree: its holdings, its demand, and what it would start next (its unit)."""
 
     __slots__ = (
+        "_unit",
         "able",
         "after",
+        "arrival",
         "ask",
         "at",
         "base",
@@ -253,9 +256,9 @@ class JobNode(ShareNode):
         "started",
         "starts",
         "taken",
-        "unit",
         "user",
         "user_held",
+        "waiting_line",
     )
 
     def __init__(self, job: Job, parent: ShareNode, width: int) -> None:
@@ -264,7 +267,9 @@ class JobNode(ShareNode):
         self.user = ""  # owner of the job (docs/fairness.md, section 8.4)
         # The user's holdings in this queue, shared by all the user's jobs there; None where users are not limited.
         self.user_held: defaultdict[int, int] | None = None
-        self.unit: Any = None  # what it would start next; owned by the scheduling cycle
+        self._unit: Any = None  # see ``unit``
+        self.arrival = 0  # when it began to wait for that unit: a number that grows from job to job
+        self.waiting_line: WaitingLine | None = None  # the equal jobs among which it waits; None: by itself
         self.starts: list[int] = []  # start times of the tasks it holds, ascending
         self.owed_starts: list[int] = []  # those made while it was owed
         self.before: tuple[int, ...] = ()  # keys of the plugins before the share in the tiers
@@ -289,9 +294,25 @@ class JobNode(ShareNode):
         self.head_held = False
         self.head_room: Items = ()  # what a pass must have left: the head and, before a pending head, running units
         self.ask: Items | None = None  # the request of its unit; None: nothing it could start
-        self.able = False  # whether the unit can be placed now and no gate rejects it
+        self.able = (
+            False  # whether it is a candidate: the unit can be placed now, no gate rejects it (see waiting_line)
+        )
         self.counted_able: Items | None = None
         self.counted_owed: Items | None = None
+
+    @property
+    def unit(self) -> Any:
+        """What it would start next, an AllocationUnit; None: nothing."""
+        return self._unit if self.waiting_line is None else self.waiting_line.unit
+
+    @unit.setter
+    def unit(self, unit: Any) -> None:
+        self._unit = unit
+
+    @property
+    def placeable(self) -> bool:
+        """Whether its unit may be placeable now and no gate rejects it."""
+        return self.able if self.waiting_line is None else self.waiting_line.able
 
     @property
     def targets(self) -> tuple[float, ...]:
@@ -314,9 +335,12 @@ class ShareTree:
         self.bounds: SolverBounds | None = None  # the limits for which the targets were solved; None: there are none
         self.limited: dict[ShareNode, LimitedQueue] = {}  # leaf queues whose users are limited
         self.reserving = False  # whether any queue has a guarantee, so that claims are kept
+        # Resources of units that no gate rejects and that find no room. Allocate sets it before gates give way.
+        self.awaited: frozenset[int] = frozenset()
         self.touched: dict[JobNode, None] | None = None  # jobs to recount (see ``usage_ledger``); None: not tracked
         self.moved: dict[JobNode, None] = {}  # jobs to round again: their holdings, demand or entitlement changed
         self.regroup: dict[JobNode, None] = {}  # jobs whose class, demand or user changed since targets were solved
+        self.regrouped: list[JobNode] = []  # jobs that joined other equals then
 
     # --- structure ---------------------------------------------------------------------------------------
 
@@ -371,6 +395,7 @@ class ShareTree:
             if equals is None:
                 equals = leaf.parent.equal_jobs[equality] = EqualJobs(equality, self.width)
             equals.join(leaf)
+            self.regrouped.append(leaf)
         self.regroup.clear()
 
     def _leave_equals(self, leaf: JobNode) -> None:
