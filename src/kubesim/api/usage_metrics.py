@@ -70,7 +70,7 @@ class UsageReader:
             node = (source["spec"].get("nodeName") or "") if resource.namespaced else source["metadata"]["name"]
             if node in self._measured:
                 report = self._measured[node]
-                metrics = report and measured_metrics(source, report, of_pod=resource.namespaced)
+                metrics = measured_metrics(source, report, of_pod=resource.namespaced) if report else None
             else:
                 metrics = pod_metrics(source) if resource.namespaced else node_metrics(source, used)
             if metrics is not None:

@@ -62,7 +62,9 @@ def parse_array_text(ctx: click.Context, param: click.Parameter, text: str) -> s
     from pumice.admission.jobs.job_arrays import ArrayError, parse_array
 
     try:
-        return text if text and parse_array(text) else ""
+        if text:
+            parse_array(text)
+        return text
     except ArrayError as error:
         raise click.BadParameter(str(error), ctx, param) from None
 
