@@ -29,7 +29,7 @@ def test_evicted_jobs_go_on_from_their_checkpoints(machine: Machine) -> None:
         machine.client.create(QUEUES.path(), {**queue, "spec": {"weight": 1, "parent": "root"}})
     shutil.copy(ROOT / "examples" / "scripts" / "checkpoint.sh", machine.folder)
     for number in range(4):
-        settings = ["--env", f"CHECKPOINT=state-{number}", "--env", "LAST=100", "--env", "PAUSE=0.2"]
+        settings = ["--env", f"CHECKPOINT=state-{number}", "--env", "LAST=1500", "--env", "PAUSE=0.1"]
         done = machine.run("vsub", f"count-{number}", "-q", "first", *settings, "--", "./checkpoint.sh")
         assert done.returncode == 0, done.stderr
     states = [machine.folder / f"state-{number}" for number in range(4)]
@@ -49,7 +49,7 @@ def test_evicted_jobs_go_on_from_their_checkpoints(machine: Machine) -> None:
         name = f"count-{number}-main-0"
         lines = machine.client.text_lines(PODS.path("default", name, "log"), {})
         said = b"".join(lines).decode()
-        assert said.endswith("done at step 100\n")
+        assert said.endswith("done at step 1500\n")
         again = machine.client.get(PODS.path("default", name))["metadata"]["uid"] != before[name]
         evicted += again
         assert said.startswith("going on from step ") == again
