@@ -24,6 +24,7 @@ class RequestContext:
     __slots__ = (
         "_registry",
         "_store",
+        "body_bytes",
         "duplicate_fields",
         "manager",
         "moment",
@@ -46,6 +47,8 @@ class RequestContext:
         self.warnings: list[str] = []
         self.duplicate_fields: list[str] = []
         """Fields that occur twice in the request body."""
+        self.body_bytes = 0
+        """The size of the request body. The requests of this process itself have none, and never leave its loop."""
         self.principal: Principal | None = None
         """Who makes the request, on a server that knows users."""
         self.policy: AccessPolicy | None = None

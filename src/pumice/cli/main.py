@@ -20,6 +20,7 @@ COMMAND_SECTIONS = {
         "queue": "cluster.volcano_programs",
         "top": "top.top_command",
         "why": "why.why_command",
+        "plan": "plan.plan_command",
         "login": "login_command",
         "token": "login_command",
     },
@@ -45,6 +46,8 @@ COMMAND_SECTIONS = {
         "agent": "daemons.agent_command",
     },
     "Tools": {
+        "at": "past.at_command",
+        "audit": "audit_command",
         "replay": "replay_command",
         "fsck": "fsck_command",
         "backup": "backup_command",
