@@ -26,7 +26,7 @@ from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import JOBS, NODES, PODS
 from tests.support.agents import end_processes_in
 from tests.support.killable import Program
-from tests.support.processes import run_process
+from tests.support.processes import in_child, run_process
 
 T = TypeVar("T")
 SECONDS = 120.0
@@ -61,27 +61,20 @@ class Account:
 
     def does(self, action: Callable[[], T]) -> T:
         """Do something in a process of this user; its result, or its exception."""
-        heard, said = os.pipe()
-        pid = os.fork()
-        if pid == 0:
+
+        def act() -> bytes:
             answer: tuple[bool, Any]
             try:
-                os.close(heard)
                 os.initgroups(self.name, self.gid)
                 os.setresgid(self.gid, self.gid, self.gid)
                 os.setresuid(self.uid, self.uid, self.uid)
                 os.chdir("/")
                 answer = (True, action())
-            except BaseException as error:  # the child ends here, whatever happens
+            except Exception as error:
                 answer = (False, _portable(error))
-            with os.fdopen(said, "wb") as pipe:
-                pickle.dump(answer, pipe)
-            os._exit(0)
-        os.close(said)
-        with os.fdopen(heard, "rb") as pipe:
-            content = pipe.read()
-        os.waitpid(pid, 0)
-        good, result = pickle.loads(content)
+            return pickle.dumps(answer)
+
+        good, result = pickle.loads(in_child(act))
         if good:
             return result  # type: ignore[no-any-return]
         raise _rebuilt(*result)
@@ -91,7 +84,7 @@ class ElsewhereError(Exception):
     """An exception of another process."""
 
 
-def _portable(error: BaseException) -> tuple[str, Any]:
+def _portable(error: Exception) -> tuple[str, Any]:
     if isinstance(error, ApiError):
         return "api", (error.code, error.reason, error.message)
     if isinstance(error, OSError):
