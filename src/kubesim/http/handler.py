@@ -154,7 +154,11 @@ class RequestHandler:
     async def _list(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request, listing=True)
         chosen = requests.parse_selection(target.resource, query)
-        listing = self._reader(target).list(target, chosen, requests.parse_read_options(target, query, watch=False))
+        when = requests.parse_read_options(target, query, watch=False)
+        if not target.resource.derived_from and self._api.reads.is_long(target, chosen):
+            listing = await self._side_thread.run_steps(self._api.reads.list_steps(target, chosen, when))
+        else:
+            listing = self._reader(target).list(target, chosen, when)
         size = sum([len(record.value) for record in listing.records]) if form != PLAIN else 0
         if size >= (LARGE_YAML if form.media == YAML else LARGE_LIST):
             return await self._side_thread.run(lambda: _many(target, listing, form, query))
