@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks import kubernetes
 
-TURNS, PODS, WATCHERS = 5, 600, 20
+TURNS, PODS, WATCHERS = 5, 300, 20
 NAMESPACE = "/api/v1/namespaces/default"
 TICKS = os.sysconf("SC_CLK_TCK")
 HOST = "127.0.0.1"
