@@ -21,7 +21,7 @@ from pumice.engine.events import Changed, Gone
 from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
-from tests.oracles.exact_fluid import exact_fluid
+from pumice.audit.exact_fluid import exact_fluid
 from tests.support.pools import Pool, make_engine
 
 SECOND = 1_000_000

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pumice.engine.fairness.fluid_target.solver import solve_targets
 from pumice.engine.fairness.fluid_target.solver_limits import SolverLimits
-from tests.oracles.exact_fluid import exact_fluid
+from pumice.audit.exact_fluid import exact_fluid
 from tests.support.share_trees import Tree, trees
 
 F = Fraction

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pumice.engine.fairness.fluid_target.flat_tree import JobNodes
 from pumice.engine.fairness.fluid_target.solver import solve_targets
-from tests.oracles.exact_fluid import exact_fluid
+from pumice.audit.exact_fluid import exact_fluid
 
 F = Fraction
 

@@ -1,6 +1,7 @@
 """The request handler: authenticates a request, finds verb and target, and builds the response.
 
-A bearer token authenticates clients where one is required. Every error is a Status, including internal errors (500, and
+A bearer token authenticates clients where one is required; over a Unix socket the kernel says who they are. Where an
+access policy is given it judges what each of them may do. Every error is a Status, including internal errors (500, and
 an entry in the log); no traceback is ever sent.
 """
 
@@ -16,11 +17,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeVar
 
 from kubesim.api import requests, scale, status, subresources
+from kubesim.api.access import AccessPolicy, Principal
 from kubesim.api.client import InProcessClient
 from kubesim.api.get_list import ListResult, ObjectReader
 from kubesim.api.request_context import ADMIN, RequestContext
 from kubesim.api.requests import Target, WriteOptions
 from kubesim.api.side_thread import LARGE
+from kubesim.api.store_view import StoreView
 from kubesim.api.watch import Watch
 from kubesim.api.writes import Edit, replace
 from kubesim.apply import UPDATE, ApplyRequest, FieldManager, FieldManagers, UpdateOwnership
@@ -45,6 +48,9 @@ LARGE_LIST = 256 * 1024  # bytes from which a list takes milliseconds to decode,
 LARGEST_OPTIONS = 64 * 1024  # of a deletion
 OPENAPI = "/openapi/"  # documents that take a tenth of a second to build
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+OWNER = -1
+"""Whoever has the server's own token, or is on loopback where none is needed."""
+SUPERUSER = Principal(ADMIN, privileged=True, administrator=True)
 
 Query = dict[str, str]
 T = TypeVar("T")
@@ -55,9 +61,10 @@ log = logging.getLogger(__name__)
 class RequestHandler:
     """Answers requests."""
 
-    def __init__(self, api: InProcessClient, *, token: str = "") -> None:
+    def __init__(self, api: InProcessClient, *, token: str = "", access: AccessPolicy | None = None) -> None:
         self._api = api
         self._token = token
+        self._access = access
         self._side_thread = api.writes.side_thread
         self._documents = VersionEndpoints(api.registry, api.identity)
         self._verbs: dict[str, Callable[[Request, Target, Query, RequestContext], Awaitable[Response]]] = {
@@ -88,9 +95,12 @@ class RequestHandler:
             raise _refused_unread(request.fault)
         if request.path in HEALTH or request.path.rpartition("/")[0] in HEALTH:
             return Response(b"ok", content_type="text/plain; charset=utf-8")
-        self._authenticate(request)
+        user = self._authenticate(request)
+        who = SUPERUSER if self._access is None or user == OWNER else await self._access.principal(user)
         target = requests.parse_target(request.path, self._api.registry)
         if target is None:
+            if (answer := self._policy_answer(request, who)) is not None:
+                return answer
             if request.path.startswith(OPENAPI):
                 return await self._side_thread.run(lambda: self._document(request))
             return self._document(request)
@@ -99,8 +109,12 @@ class RequestHandler:
         if verb not in target.resource.verbs and not target.subresource:
             raise status.method_not_allowed()
         self._api.requests += 1
-        call = self._api.new_context(ADMIN)
+        call = self._api.new_context(who.name)
         call.body_bytes = len(request.body)
+        if self._access is not None:
+            call.principal, call.policy = who, self._access
+            if not self._access.judge(who, verb, target):
+                call.view = StoreView(self._api.store, self._access.show(who))
         call.manager = query.get("fieldManager") or request.header("user-agent").partition("/")[0] or ADMIN
         if target.resource.deprecation:
             call.warnings.append(target.resource.deprecation)
@@ -113,18 +127,35 @@ class RequestHandler:
         try:
             self._authenticate(request)
         except status.ApiError as error:
-            return error.code
+            return 0 if self._access is not None and error.code == HTTPStatus.FORBIDDEN else error.code
         return 0
 
-    def _authenticate(self, request: Request) -> None:
+    def _authenticate(self, request: Request) -> int:
+        """The user of a request, or ``OWNER``."""
+        if self._access is not None and any(name.startswith("impersonate-") for name in request.headers):
+            raise status.ApiError(403, "Forbidden", "this server lets nobody act as another user (Impersonate-User)")
+        if self._access is not None and request.peer >= 0:
+            return request.peer
         if not self._token:
             _refuse_web_pages(request)
-        else:
-            import hmac
+            return OWNER
+        import hmac
 
-            given = request.header("authorization").encode("latin-1")
-            if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
-                raise status.unauthorized()
+        given = request.header("authorization")
+        if hmac.compare_digest(given.encode("latin-1"), f"Bearer {self._token}".encode()):
+            return OWNER
+        if self._access is not None and given.startswith("Bearer "):
+            user = self._access.token_owner(given.removeprefix("Bearer ").strip())
+            if user is not None:
+                return user
+        raise status.unauthorized()
+
+    def _policy_answer(self, request: Request, who: Principal) -> Response | None:
+        """The answer at a path of the access policy's own."""
+        if self._access is None:
+            return None
+        found = self._access.answer(who, request.method, request.path, over_socket=request.peer >= 0)
+        return None if found is None else _plain(dict(found))
 
     def _document(self, request: Request) -> Response:
         found = self._documents.find(request.path, request.header("accept"), request.header("host"))
@@ -144,7 +175,9 @@ class RequestHandler:
         if target.subresource not in {"", "status", "scale"}:
             raise status.method_not_allowed()
         form = _form(request)
-        record = self._reader(target).get(target, requests.parse_resource_version(query.get("resourceVersion", "")))
+        record = self._reader(target, call).get(
+            target, requests.parse_resource_version(query.get("resourceVersion", ""))
+        )
         if target.subresource == "scale":
             scale.require_number(target.resource, record)
         if form.media == YAML and len(record.value) >= LARGE_YAML:
@@ -155,18 +188,19 @@ class RequestHandler:
         form = _form(request, listing=True)
         chosen = requests.parse_selection(target.resource, query)
         when = requests.parse_read_options(target, query, watch=False)
-        if not target.resource.derived_from and self._api.reads.is_long(target, chosen):
-            listing = await self._side_thread.run_steps(self._api.reads.list_steps(target, chosen, when))
+        reader = self._reader(target, call)
+        if isinstance(reader, ObjectReader) and reader.is_long(target, chosen):
+            listing = await self._side_thread.run_steps(reader.list_steps(target, chosen, when))
         else:
-            listing = self._reader(target).list(target, chosen, when)
+            listing = reader.list(target, chosen, when)
         size = sum([len(record.value) for record in listing.records]) if form != PLAIN else 0
         if size >= (LARGE_YAML if form.media == YAML else LARGE_LIST):
             return await self._side_thread.run(lambda: _many(target, listing, form, query))
         return _many(target, listing, form, query)
 
-    def _reader(self, target: Target) -> ObjectReader | UsageReader:
+    def _reader(self, target: Target, call: RequestContext) -> ObjectReader | UsageReader:
         if not target.resource.derived_from:
-            return self._api.reads
+            return self._api.reads if call.view is None else ObjectReader(call.view)
         from kubesim.api.usage_metrics import UsageReader
 
         return UsageReader(self._api, time.time())
@@ -192,7 +226,7 @@ class RequestHandler:
         seconds = requests.parse_int(query, "timeoutSeconds") or random.uniform(*WATCH_SECONDS)
         bookmarks = requests.parse_bool(query, "allowWatchBookmarks")
         include = query.get("includeObject", "")
-        watch = Watch(self._api.store, target, chosen, form, bookmarks=bookmarks, include=include)
+        watch = Watch(call.view or self._api.store, target, chosen, form, bookmarks=bookmarks, include=include)
         now = asyncio.get_running_loop().time
         watch.start(when)  # errors must come before the response starts
         return Response(

@@ -1,7 +1,8 @@
 """Serves the logs of this node's containers to the API server, under the path that kubelets have for it.
 
 Only the API server knows the token: the agent keeps it in a Secret of ``kube-system``. On loopback it is sent in
-plain; at any other address the server speaks TLS with a certificate of its own, whose authority is in the same Secret.
+plain; at any other address, and on a machine that several people share, the server speaks TLS with a certificate of its
+own, whose authority is in the same Secret: nobody else who listens on its port is taken for it.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ def secret_name(node: str) -> str:
 class LogServer:
     """Answers as long as it is open."""
 
-    def __init__(self, folders: PodFolders, address: str) -> None:
+    def __init__(self, folders: PodFolders, address: str, *, always_tls: bool = False) -> None:
         self._folders = folders
         self._address = address
+        self._is_plain = address in LOOPBACK and not always_tls
         self._token = secrets.token_urlsafe(32)
         self._authority = b""
         self._server: asyncio.Server | None = None
@@ -48,7 +50,7 @@ class LogServer:
 
     async def open(self) -> None:
         """Listen on a free port."""
-        context = None if self._address in LOOPBACK else self._tls_context()
+        context = None if self._is_plain else self._tls_context()
         self._server = await asyncio.start_server(
             self._serve, self._address, 0, ssl=context, limit=LONGEST_HEAD, start_serving=True
         )

@@ -10,7 +10,7 @@ from kubebase.quantity import parse
 from pumice.agent.cgroups import Cgroups, ContainerLimits, PodCgroups
 from pumice.agent.environment import Referenced, container_environment, expand
 from pumice.agent.machine import GPU
-from pumice.agent.shim.records import ContainerPlan, PodPlan, ProbePlan
+from pumice.agent.shim.records import ContainerPlan, Identity, PodPlan, ProbePlan
 from pumice.agent.volumes import container_mounts, make_volumes
 from pumice.kube.resources import Document
 
@@ -31,12 +31,14 @@ class PlanContext:
     cgroups: Cgroups | None
     address: str
     notify: str
+    identity: Identity | None = None
+    """As whom the pod runs; None: as the user of the agent."""
 
 
 def make_plan(pod: Document, context: PlanContext) -> PodPlan:
     """The plan of a pod. Makes its volumes and cgroups. ``MissingError`` if something it refers to is not there."""
     spec, about = pod["spec"], pod["metadata"]
-    volumes = make_volumes(pod, context.folder, context.referenced, context.address)
+    volumes = make_volumes(pod, context.folder, context.referenced, context.address, context.identity)
     everything = [(each, True) for each in spec.get("initContainers") or ()]
     everything += [(each, False) for each in spec["containers"]]
     limits = {container["name"]: container_limits(container) for container, _ in everything}
@@ -45,7 +47,9 @@ def make_plan(pod: Document, context: PlanContext) -> PodPlan:
     for container, init in everything:
         count = gpu_count(container)
         devices = context.gpus[:count] if init else [left.pop(0) for _ in range(count)]
-        environment = container_environment(pod, container, context.referenced, devices, context.address)
+        environment = container_environment(
+            pod, container, context.referenced, devices, context.address, context.identity
+        )
         name = container["name"]
         plan: ContainerPlan = {
             "name": name,
@@ -53,11 +57,12 @@ def make_plan(pod: Document, context: PlanContext) -> PodPlan:
             "command": [expand(word, environment) for word in [*container["command"], *(container.get("args") or ())]],
             "folder": container.get("workingDir") or environment.get("HOME") or "/",
             "environment": environment,
-            "mounts": container_mounts(container, volumes),
+            "mounts": container_mounts(pod, container, volumes, context.identity),
             "joined": [],
             "oom_counter": "",
             "data_limit": 0 if context.cgroups else limits[name].memory,
             "probes": {kind: _probe(container[kind]) for kind in PROBES if container.get(kind)},
+            "identity": context.identity,
         }
         plans.append(plan)
     made = context.cgroups.create(about["uid"], limits) if context.cgroups else PodCgroups()

@@ -44,7 +44,9 @@ class Abilities:
     mounts: bool
     """Whether a process can see folders under other paths."""
     user: int = -1
-    """The user of all processes."""
+    """The user of the processes; -1: that of the agent."""
+    shared: bool = False
+    """Whether processes run as their users, who cannot get more rights than they have."""
 
 
 def refusals(pod: Document, abilities: Abilities) -> list[str]:
@@ -52,7 +54,7 @@ def refusals(pod: Document, abilities: Abilities) -> list[str]:
     spec = pod["spec"]
     user = os.getuid() if abilities.user < 0 else abilities.user
     found = [f"spec.{name}: {reason}" for name, reason in UNSERVED.items() if spec.get(name)]
-    found += _security(spec.get("securityContext") or {}, "spec.securityContext", user)
+    found += _security(spec.get("securityContext") or {}, "spec.securityContext", user, abilities)
     if spec.get("hostUsers") is False:
         found.append("spec.hostUsers: processes share the users of the machine")
     for at, volume in enumerate(spec.get("volumes") or ()):
@@ -78,7 +80,7 @@ def _container(container: Document, where: str, spec: Document, abilities: Abili
     for name in PROBES:
         if container.get(name) and "exec" not in container[name]:
             yield f"{where}.{name}: only exec probes are supported"
-    yield from _security(container.get("securityContext") or {}, f"{where}.securityContext", user)
+    yield from _security(container.get("securityContext") or {}, f"{where}.securityContext", user, abilities)
     yield from _mounts(container, where, spec, abilities)
 
 
@@ -99,12 +101,15 @@ def _mounts(container: Document, where: str, spec: Document, abilities: Abilitie
             )
 
 
-def _security(context: Document, where: str, user: int) -> Iterator[str]:
+def _security(context: Document, where: str, user: int, abilities: Abilities) -> Iterator[str]:
     for name, value in context.items():
         if name == "runAsUser" and value == user:
             continue
         if name == "runAsNonRoot" and user != 0:
             continue
+        if name == "allowPrivilegeEscalation" and abilities.shared:
+            continue
         if HARMLESS_SECURITY.get(name) == value or value in (None, {}, []):
             continue
-        yield f"{where}.{name}: processes run as the user of the agent ({user}), with what that user may do"
+        whose = "the owner of the namespace" if abilities.shared else "the user of the agent"
+        yield f"{where}.{name}: processes run as {whose} ({user}), with what that user may do"

@@ -57,7 +57,8 @@ def replay(
 
     LOG is a file written by pumice scheduler --decision-log, or a directory of such files. Each file is replayed on its
     own, up to its first difference. A file may come from another machine; the plugins in its configuration must be
-    installed here. With --at, of a directory only the file with that time is replayed.
+    installed here. With --at, of a directory only the file with that time is replayed; to see the cluster at a time,
+    or the life of one job, use pumice at.
 
     Exit status: 0 same decisions, 1 a difference, 2 a file that cannot be replayed.
     """
@@ -97,7 +98,7 @@ def replay(
     if output != "text":
         values: dict[str, Any] = {"same": not differ, "files": [_outcome_values(outcome) for outcome in outcomes]}
         if shown and last:
-            values["cycle"] = _cycle_values(last[0])
+            values["cycle"] = cycle_values(last[0])
         if job is not None:
             values["job"] = about_job
         echo_values(values, output)
@@ -129,17 +130,16 @@ def _print_tree(logs: tuple[Path, ...], at: int | None) -> int:
 def _log_files(logs: tuple[Path, ...], until: int | None, at: int | None) -> Iterator[Path]:
     """The log files; of a directory, those that start at or before the last requested cycle, or the one at a time."""
     from pumice.decision_log.log_files import log_files
-    from pumice.decision_log.replay import first_cycle, first_time
+    from pumice.decision_log.replay import first_cycle
+    from pumice.decision_log.seek import file_at
 
     for path in logs:
         if not path.is_dir():
             yield path
-            continue
-        files = [file for file in log_files(path) if until is None or first_cycle(file) <= until]
-        if at is not None:
-            begun = [file for file in files if (first := first_time(file)) is not None and first <= at]
-            files = begun[-1:]
-        yield from files
+        elif at is not None:
+            yield file_at(path, at)
+        else:
+            yield from (file for file in log_files(path) if until is None or first_cycle(file) <= until)
 
 
 def parse_time(text: str, now: datetime) -> int:
@@ -171,19 +171,19 @@ def job_records(cycle: Replayed, job: str) -> Iterator[dict[str, Any]]:
     from pumice.engine.events import Changed
     from pumice.model.specs import JobSpec, TaskSpec
 
-    values = _cycle_values(cycle)
+    values = cycle_values(cycle)
     for event, record in zip(cycle.events, values["events"], strict=True):
         subject = event.object if isinstance(event, Changed) else None
         key = subject.key if isinstance(subject, JobSpec) else subject.job if isinstance(subject, TaskSpec) else None
-        if key is not None and _is_named(key, job):
+        if key is not None and is_named(key, job):
             yield {"cycle": cycle.number, "now": cycle.now, **record}
     for decision, record in zip(cycle.decisions, values["decisions"], strict=True):
         keys = (getattr(decision, "job", ""), getattr(decision, "preemptor", ""))
-        if any(_is_named(key, job) for key in keys if key):
+        if any(is_named(key, job) for key in keys if key):
             yield {"cycle": cycle.number, "now": cycle.now, **record}
 
 
-def _is_named(key: str, job: str) -> bool:
+def is_named(key: str, job: str) -> bool:
     """Whether a user means this PodGroup: by its name, or by that of its Job, with or without the namespace."""
     return job in {one[start:] for one in (key, _UID_SUFFIX.sub("", key)) for start in (0, key.find("/") + 1)}
 
@@ -249,7 +249,8 @@ def _outcome_values(outcome: Outcome) -> dict[str, Any]:
     return values
 
 
-def _cycle_values(cycle: Replayed) -> dict[str, Any]:
+def cycle_values(cycle: Replayed) -> dict[str, Any]:
+    """A cycle as the log has it."""
     import msgspec
 
     from pumice.decision_log.records import decisions_text, event_record
@@ -265,7 +266,7 @@ def _cycle_values(cycle: Replayed) -> dict[str, Any]:
 
 
 def _cycle_lines(cycle: Replayed) -> Iterator[str]:
-    values = _cycle_values(cycle)
+    values = cycle_values(cycle)
     yield ""
     yield click.style(f"cycle {cycle.number}", bold=True) + f" at {time_text(cycle.now)}"
     for title, items in (

@@ -14,6 +14,8 @@
     {"is":"cycle", ...}         a cycle: its time, the targets if they were solved again, and the decisions
     {"is":"quiet", ...}         consecutive cycles without events and decisions
 
+Each line ends with ``chain``, a hash over it and the line before (see ``line_chain``).
+
 Amounts are integers in the units of ``model.resources``, over the resources named so far; times are microseconds; a
 task's status is its number in ``TaskStatus``. Objects, events and decisions are written without the fields that equal
 their defaults. So the text of a decision depends on the decision alone, and decisions are equal if their texts are.
@@ -38,8 +40,10 @@ from pumice.engine.preemption.cooldown import PreemptionCooldown
 from pumice.engine.state.cluster_snapshot import ClusterSnapshot, JobSnapshot, TaskSnapshot
 from pumice.model.specs import Described, JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus
 
-FORMAT = 3
-"""The version of the format. A reader supports exactly one."""
+FORMAT = 4
+"""The version of the format that is written: its lines are chained (see ``line_chain``)."""
+READABLE = (3, FORMAT)
+"""The versions that a reader supports. Lines of format 3 are the same without a chain."""
 
 T = TypeVar("T")
 
@@ -61,6 +65,7 @@ class Heading(Record, tag="log"):
     began: int = 0
     standing: int = 0  # number of lines of the cluster snapshot
     machine: str = ""
+    follows: str = ""  # the chain of the last line before this file; empty: it is the first, or the one before has none
 
 
 class Memories(Record, tag="memory"):

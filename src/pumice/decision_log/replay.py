@@ -17,7 +17,7 @@ from kubebase.resource_vector import Registry
 from pumice.config.load import read_config
 from pumice.config.plugin_loader import plugin_factories
 from pumice.decision_log.records import (
-    FORMAT,
+    READABLE,
     Happened,
     Heading,
     Job,
@@ -99,7 +99,7 @@ def replay(
 
     ``until`` is the last cycle to replay, and ``at`` a time in microseconds after which none is.
     """
-    reading = _Reading(path, progress)
+    reading = LogReading(path, progress)
     heading = reading.heading()
     outcome = Outcome(path, heading)
     registry = Registry()
@@ -143,15 +143,20 @@ def replay(
 
 def first_cycle(path: Path) -> int:
     """The number of the first cycle that a file may contain; raises LogError."""
-    return _Reading(path, lambda size: None).heading().cycles + 1
+    return LogReading(path, lambda size: None).heading().cycles + 1
+
+
+def began(path: Path) -> int:
+    """When a file was begun, in microseconds; raises LogError."""
+    return _Reading(path, lambda size: None).heading().began
 
 
 def first_time(path: Path) -> int | None:
     """When the first cycle of a file ran, in microseconds; None if it has none. Raises LogError."""
-    return next((record.now for record in _Reading(path, lambda size: None) if isinstance(record, Ran)), None)
+    return next((record.now for record in LogReading(path, lambda size: None) if isinstance(record, Ran)), None)
 
 
-class _Reading:
+class LogReading:
     """The lines of a file in order, without an incomplete line at its end."""
 
     def __init__(self, path: Path, progress: Callable[[int], None]) -> None:
@@ -164,6 +169,7 @@ class _Reading:
         return self._records
 
     def refuse(self, problem: object) -> LogError:
+        """An error about the current line."""
         return LogError(f"{self.path}:{self.line}: {problem}")
 
     def _read(self, progress: Callable[[int], None]) -> Iterator[Line]:
@@ -190,10 +196,10 @@ class _Reading:
         first = next(self._records, None)
         if not isinstance(first, Heading):
             raise LogError(f"{self.path}: not a decision log, or truncated before its first record")
-        if first.format != FORMAT:
+        if first.format not in READABLE:
             raise LogError(
                 f"{self.path}: written by Pumice {first.pumice} in format {first.format}; this version "
-                f"reads format {FORMAT}"
+                f"reads formats {' and '.join(map(str, READABLE))}"
             )
         return first
 

@@ -25,6 +25,7 @@ from msgspec import Raw
 
 from kubebase.resource_vector import Registry
 from pumice import __version__
+from pumice.decision_log.line_chain import chain_of, last_chain, sealed
 from pumice.decision_log.log_files import log_files
 from pumice.decision_log.records import (
     ENCODER,
@@ -78,6 +79,7 @@ class DecisionLog:
         self._targets = TargetsSeen()
         self._named = 0  # number of resources that the file has named
         self._again = 0.0
+        self._chain = ""  # of the last line
         self.path: Path | None = None  # of the present file
         self.written = 0  # bytes in the present file
         self.trouble = ""  # why recording is suspended; empty: it is not
@@ -119,6 +121,8 @@ class DecisionLog:
             self.folder.mkdir(parents=True, exist_ok=True)
             before = log_files(self.folder)
             number = int(before[-1].stem.rpartition("-")[2]) + 1 if before else 1
+            # Read from the files, because lines may have been lost to a crash or a full disk.
+            heading.follows = self._chain = next(filter(None, map(last_chain, reversed(before))), "")
             self.path = self.folder / f"decisions-{number:06d}.jsonl"
             self._file = self.path.open("xb")
             for path in before[: max(0, len(before) + 1 - self._files)]:
@@ -198,7 +202,9 @@ class DecisionLog:
 
     def _put(self, record: Record) -> None:
         self._end_quiet()
-        self._waiting.append(ENCODER.encode(record))
+        body = ENCODER.encode(record)
+        self._chain = chain_of(body, self._chain)
+        self._waiting.append(sealed(body, self._chain))
 
     def _write(self) -> None:
         if self._file is None or not self._waiting:

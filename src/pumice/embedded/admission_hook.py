@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from kubesim.api import status
-from kubesim.api.request_context import ADMIN, RequestContext
+from kubesim.api.request_context import RequestContext
 from kubesim.api.status import ApiError
 from kubesim.registry.registry import Resource
 from kubesim.storage import Store
@@ -133,4 +133,4 @@ def _denied(resource: Resource, name: str, verdict: Verdict) -> ApiError:
 
 def _may_impersonate(call: RequestContext) -> Callable[[str], bool]:
     """Administrators may act as any user."""
-    return lambda _: call.user in {ADMIN, PUMICE.system_user}
+    return lambda _: call.privileged

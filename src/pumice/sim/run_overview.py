@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,7 +23,6 @@ from pumice.sim.run_report import (
     tree_order,
 )
 from pumice.sim.scenario_loader import SECOND
-from pumice.sim.simulated_cluster import SimulatedCluster
 from pumice.sim.simulation import Simulation
 
 
@@ -108,15 +107,34 @@ def overview_of_run(simulation: Simulation) -> RunOverview:
     """The current state of a run."""
     engine = simulation.cluster.engine
     tasks = {leaf: _tasks(simulation, leaf) for leaf in engine.tree.jobs.values()}
+    return _overview(engine, tasks, simulation.usage_of, simulation.has_targets, simulation.cluster.now)
 
+
+def overview_of_engine(engine: Engine) -> RunOverview:
+    """The current state of an engine."""
+    tasks = {}
+    for leaf in engine.tree.jobs.values():
+        starting = sum(task.status is TaskStatus.PIPELINED for task in leaf.job.tasks.values())
+        waiting = sum(leaf.job.unfinished.values()) - leaf.job.running
+        tasks[leaf] = TaskCounts(leaf.job.running - starting, starting, waiting)
+    return _overview(engine, tasks, lambda node: node.held, engine.order.has_targets, engine.now)
+
+
+def _overview(
+    engine: Engine,
+    tasks: Mapping[JobNode, TaskCounts],
+    usage_of: Callable[[ShareNode], Sequence[float]],
+    targets: bool,
+    now: int,
+) -> RunOverview:
     def line(node: ShareNode) -> QueueOverview:
         columns = zip(*(tasks[leaf] for leaf in jobs_below(node)), strict=True)
-        return _node_line(engine, node, simulation.usage_of(node), TaskCounts(*map(sum, columns)))
+        return _node_line(engine, node, usage_of(node), TaskCounts(*map(sum, columns)))
 
     nodes = [line(node) for node in tree_order(engine.tree.root) if node.kind is not NodeKind.JOB]
     jobs = []
     for key, leaf in sorted(engine.tree.jobs.items()):
-        spec, held = leaf.job.spec, simulation.usage_of(leaf)
+        spec, held = leaf.job.spec, usage_of(leaf)
         assert spec is not None
         jobs.append(
             JobOverview(
@@ -136,7 +154,7 @@ def overview_of_run(simulation: Simulation) -> RunOverview:
             )
         )
     stopped = dict(sorted(engine.context.sync.refused_queues.items()))
-    return RunOverview(nodes, jobs, simulation.has_targets, stopped, _holds(simulation.cluster))
+    return RunOverview(nodes, jobs, targets, stopped, _holds(engine, now))
 
 
 def _reason(engine: Engine, leaf: JobNode) -> str:
@@ -156,14 +174,13 @@ def _reason(engine: Engine, leaf: JobNode) -> str:
     return engine.context.decided.conditions.get(leaf.job.key, "")
 
 
-def _holds(cluster: SimulatedCluster) -> list[ReservationOverview]:
-    engine = cluster.engine
+def _holds(engine: Engine, now: int) -> list[ReservationOverview]:
     holds = engine.context.reservations.active if engine.context.reservations is not None else {}
     return [
         ReservationOverview(
             job=leaf.job.key,
             room={engine.nodes.nodes[at].name: _named(engine, needs) for at, needs in sorted(hold.needs.items())},
-            seconds=(cluster.now - hold.since) / SECOND,
+            seconds=(now - hold.since) / SECOND,
             lack=hold.lack,
         )
         for leaf, hold in sorted(holds.items(), key=lambda item: item[0].rank)

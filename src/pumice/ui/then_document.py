@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubebase.resource_vector import add
-from pumice.decision_log.log_files import log_files
-from pumice.decision_log.replay import LogError, first_time, replay
+from pumice.decision_log.seek import past_moment
 from pumice.engine.engine import Engine
 from pumice.scheduler.queue_status import statuses
 from pumice.ui.object_decode import SeenObjects
@@ -19,36 +18,17 @@ from pumice.ui.queue_tree import ForestBuilder
 from pumice.ui.values import Document, time_text
 
 
-def file_at(folder: Path, at: int) -> Path:
-    """The file of a log that contains a time, in microseconds. Raises ``LogError``."""
-    for path in reversed(log_files(folder)):
-        first = first_time(path)
-        if first is not None and first <= at:
-            return path
-    raise LogError(f"{folder}: no decision log begins before {time_text(at)}")
-
-
 def then_document(log: Path, at: int) -> Document:
     """The tree after the last cycle at or before a time, as ``/api/tree`` would have shown it. Raises ``LogError``.
 
     ``log`` is the file that contains the time, or a folder. Each file begins with a snapshot, so that only this one is
     replayed.
     """
-    path = file_at(log, at) if log.is_dir() else log
-    last = (0, 0)
-
-    def watch_number(number: int, now: int) -> None:
-        nonlocal last
-        last = (number, now)
-
-    outcome = replay(path, at=at, watch=lambda cycle: watch_number(cycle.number, cycle.now))
-    if outcome.engine is None:
-        raise LogError(f"{outcome.path}: the file ends before its first cycle")
-    number, now = last
+    then = past_moment(log, at)
     return {
-        **tree_of_engine(outcome.engine),
-        "time": time_text(now),
-        "then": {"asked": time_text(at), "time": time_text(now), "cycle": number},
+        **tree_of_engine(then.engine),
+        "time": time_text(then.now),
+        "then": {"asked": time_text(at), "time": time_text(then.now), "cycle": then.cycle},
     }
 
 

@@ -28,6 +28,7 @@ from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.client.tls import Trust
 
 JSON = "application/json"
+UNIX_SCHEME, LOCAL = "unix://", "http://localhost"
 BUSY = frozenset({429, 500, 502, 503, 504})  # a GET is tried again after these
 READ_AHEAD = 512 * 1024  # bytes of a watch that may wait to be looked at
 # A peer that vanished without a word is noticed after about a minute: idle, then so many probes so far apart.
@@ -80,11 +81,15 @@ class Session:
 
     async def __aenter__(self) -> Session:
         limits = self._limits
-        connector = _Connector(
-            self._check,
-            limit=0,  # calls are counted here; a watch must not keep them out
-            socket_factory=_socket,
-        )
+        connector: aiohttp.BaseConnector
+        if self.access.server.startswith(UNIX_SCHEME):
+            connector = aiohttp.UnixConnector(self.access.server.removeprefix(UNIX_SCHEME), limit=0)
+        else:
+            connector = _Connector(
+                self._check,
+                limit=0,  # calls are counted here; a watch must not keep them out
+                socket_factory=_socket,
+            )
         self._http = aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=limits.timeout, sock_connect=limits.connect),
@@ -240,7 +245,8 @@ class Session:
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
         asked = f"?{urlencode(query)}" if query else ""
-        return URL(f"{self.access.server}{path}{asked}", encoded=True)
+        server = LOCAL if self.access.server.startswith(UNIX_SCHEME) else self.access.server
+        return URL(f"{server}{path}{asked}", encoded=True)
 
     @contextlib.contextmanager
     def _troubles(self) -> Iterator[None]:

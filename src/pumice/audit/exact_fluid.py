@@ -29,7 +29,7 @@ out of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 Flow = dict[int, Fraction]  # leaf -> growth of its raw dominant share per unit of time
@@ -43,10 +43,10 @@ def exact_fluid(
     direction: Sequence[Sequence[Fraction]],
     demand: Sequence[Fraction | None],
     rank: Sequence[int] | None = None,
-    ceiling: dict[int, Amounts] | None = None,
-    guarantee: dict[int, Sequence[Fraction]] | None = None,
+    ceiling: Mapping[int, Amounts] | None = None,
+    guarantee: Mapping[int, Sequence[Fraction]] | None = None,
     users: Sequence[tuple[Sequence[int], Amounts]] = (),
-    deserved: dict[int, Amounts] | None = None,
+    deserved: Mapping[int, Amounts] | None = None,
     jobs: dict[int, int] | None = None,
 ) -> list[Fraction]:
     """The tasks of each leaf; arguments as for the solver, demand None for no limit.
@@ -68,8 +68,8 @@ class _Fluid:
         direction: Sequence[Sequence[Fraction]],
         demand: Sequence[Fraction | None],
         rank: Sequence[int] | None,
-        ceiling: dict[int, Amounts],
-        guarantee: dict[int, Sequence[Fraction]],
+        ceiling: Mapping[int, Amounts],
+        guarantee: Mapping[int, Sequence[Fraction]],
         users: Sequence[tuple[Sequence[int], Amounts]],
         jobs: dict[int, int],
     ) -> None:
@@ -92,7 +92,7 @@ class _Fluid:
         self.ceiling, self.users = ceiling, users
         self.guarantee = {n: reserved for n, reserved in guarantee.items() if any(reserved)}
         self.tasks = dict.fromkeys(leaf, Fraction(0))
-        self.deserved: dict[int, Amounts] = {}
+        self.deserved: Mapping[int, Amounts] = {}
         self.serving: set[int] = set()  # the nodes whose guarantees are being filled; none: the ordinary fill
         self.giving: set[int] = set()  # the nodes that are being filled up to what they deserve
         self.around: set[int] = set()  # these, and those around them
@@ -198,7 +198,7 @@ class _Fluid:
         if asks & self.full[max(self.parent[n], 0)]:
             return False
         for leaves, cap in self.users:
-            if n in leaves and any(cap[j] is not None and self.together(leaves, j) >= cap[j] for j in asks):
+            if n in leaves and any((most := cap[j]) is not None and self.together(leaves, j) >= most for j in asks):
                 return False
         if not self.serving and not self.giving:
             return True

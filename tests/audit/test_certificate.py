@@ -1,0 +1,61 @@
+"""The audit of sound engines is clean: random lives, scenario files, and the figures of a small cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pumice.audit.certificate import Certificate, audit
+from pumice.decision_log.writer import DecisionLog
+from pumice.sim.manifest_files import read_manifests
+from pumice.sim.simulation import open_simulation
+from tests.support.lives import recorded_life
+from tests.support.recorded import Recorded
+
+
+def is_clean(folder: Path) -> Certificate:
+    found = audit(folder)
+    assert found.clean, "\n".join(map(str, found.findings.kept[:3]))
+    return found
+
+
+@settings(max_examples=12)
+@given(seed=st.integers(0, 100_000))
+def test_random_lives_are_clean(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    folder = tmp_path_factory.mktemp("life")
+    recorded_life(folder, seed, seconds=9)
+    assert is_clean(folder).cycles == 9
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_hundreds_of_random_lives_are_clean(tmp_path: Path) -> None:
+    evictions = weighed = computed = 0
+    for seed in range(400):
+        recorded_life(tmp_path / str(seed), seed, seconds=12)
+        found = is_clean(tmp_path / str(seed))
+        evictions += sum(found.evictions.values())
+        weighed += found.weighed
+        computed += found.recomputed
+    assert evictions > 1000 and weighed > 500 and computed > 500
+
+
+CASES = [
+    pytest.param(case, id=case.stem, marks=() if number % 5 == 0 else pytest.mark.long)
+    for number, case in enumerate(sorted((Path(__file__).parents[1] / "cases" / "outcomes").glob("*.yaml")))
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_scenario_files_are_clean(tmp_path: Path, case: Path) -> None:
+    simulation = open_simulation(read_manifests([str(case)]), str(case))
+    if simulation.scenario.spec.churn is not None:
+        pytest.skip("thousands of cycles")
+    log = DecisionLog(tmp_path)
+    simulation.cluster.engine = Recorded(simulation.cluster.engine, log)  # type: ignore[assignment]  # stands for it
+    simulation.run()
+    log.close()
+    assert is_clean(tmp_path).cycles == simulation.cluster.cycles
