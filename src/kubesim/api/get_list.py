@@ -7,11 +7,13 @@ first page, as long as the log still has that revision.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
 from kubesim.api import status
 from kubesim.api.requests import ObjectSelection, ReadOptions, Target, continue_token
+from kubesim.api.side_thread import Steps, run_steps_here
 from kubesim.api.store_view import StoreView
 from kubesim.registry.registry import Object
 from kubesim.storage import Compacted, Record, Store
@@ -57,6 +59,14 @@ class ObjectReader:
 
     def list(self, target: Target, chosen: ObjectSelection, when: ReadOptions) -> ListResult:
         """The objects of a collection that are chosen, in the order of their names."""
+        return run_steps_here(self.list_steps(target, chosen, when))
+
+    def is_long(self, target: Target, chosen: ObjectSelection) -> bool:
+        """Whether a list has to look into many objects: then its steps should run beside other requests."""
+        return not chosen.everything and self._store.count(target.resource.prefix(target.namespace)) > PAGE
+
+    def list_steps(self, target: Target, chosen: ObjectSelection, when: ReadOptions) -> Steps[ListResult]:
+        """``list``, in steps."""
         self._check_reached(when.revision)
         at = when.revision if when.exact else None
         prefix = target.resource.prefix(target.namespace)
@@ -68,7 +78,8 @@ class ObjectReader:
                 page = self._store.list(prefix, at=at, after=when.start, limit=when.limit)
                 token = continue_token(page.revision, page.last_key, target) if page.remaining else ""
                 return ListResult(page.records, page.revision, token, page.remaining if token else None)
-            return self._filtered(target, chosen, when, at, prefix)
+            found: ListResult = yield from self._filtered(target, chosen, when, at, prefix)
+            return found
         except Compacted:
             raise self._too_old(target, when) from None
 
@@ -80,17 +91,16 @@ class ObjectReader:
 
     def _filtered(
         self, target: Target, chosen: ObjectSelection, when: ReadOptions, at: int | None, prefix: str
-    ) -> ListResult:
+    ) -> Steps[ListResult]:
         found: list[Record] = []
         after = when.start
         while True:
-            page = self._store.list(prefix, at=at, after=after, limit=PAGE if when.limit else 0)
+            page = self._store.list(prefix, at=at, after=after, limit=PAGE)
             at = page.revision
-            for record in page.records:
-                if chosen.matches(target.resource, _decode(record.value)):
-                    if when.limit and len(found) == when.limit:
-                        return ListResult(found, at, continue_token(at, found[-1].key, target))
-                    found.append(record)
+            found += yield partial(_selected, target, chosen, page.records)
+            if when.limit and len(found) > when.limit:
+                found = found[: when.limit]
+                return ListResult(found, at, continue_token(at, found[-1].key, target))
             if not page.remaining:
                 return ListResult(found, at)
             after = page.last_key
@@ -115,3 +125,7 @@ class ObjectReader:
         )
         refused.token = continue_token(self._store.revision, when.start, target)
         return refused
+
+
+def _selected(target: Target, chosen: ObjectSelection, records: list[Record]) -> list[Record]:
+    return [record for record in records if chosen.matches(target.resource, _decode(record.value))]

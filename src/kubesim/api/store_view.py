@@ -32,6 +32,10 @@ class StoreView:
         record = self._store.get(key)
         return self._shown(record) if record is not None else None
 
+    def count(self, prefix: str) -> int:
+        """The number of keys under a prefix."""
+        return self._store.count(prefix)
+
     def list(self, prefix: str, *, at: int | None = None, after: str = "", limit: int = 0) -> Page:
         """A list, or a part of one."""
         page = self._store.list(prefix, at=at, after=after, limit=limit)

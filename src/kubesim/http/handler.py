@@ -187,8 +187,12 @@ class RequestHandler:
     async def _list(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request, listing=True)
         chosen = requests.parse_selection(target.resource, query)
+        when = requests.parse_read_options(target, query, watch=False)
         reader = await self._reader(target, call)
-        listing = reader.list(target, chosen, requests.parse_read_options(target, query, watch=False))
+        if isinstance(reader, ObjectReader) and reader.is_long(target, chosen):
+            listing = await self._side_thread.run_steps(reader.list_steps(target, chosen, when))
+        else:
+            listing = reader.list(target, chosen, when)
         size = sum([len(record.value) for record in listing.records]) if form != PLAIN else 0
         if size >= (LARGE_YAML if form.media == YAML else LARGE_LIST):
             return await self._side_thread.run(lambda: _many(target, listing, form, query))

@@ -168,7 +168,7 @@ EXPENSIVE: dict[str, list[Sent]] = {
         post(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {f"count/x{n}.y": "1" for n in range(40_000)}}})
     ],
     "tasks": [post(JOBS, job(task(n) for n in range(5_000)), 403)],
-    "dependencies": [post(JOBS, job(task(n, *range(max(0, n - 50), n)) for n in range(900)))],
+    "dependencies": [post(JOBS, job(task(n, *range(max(0, n - 50), n)) for n in range(450)))],
     "operations of a JSON patch": [
         post(CONFIG_MAPS, config_map(keys=10_000)),
         patch(

@@ -14,7 +14,7 @@ from pumice.admission.request import Object, Refusal, Request, spec_of
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 TASKS = "spec.tasks"
-MOST_TASKS = 1000
+MOST_TASKS = 500
 """Task groups of a job; each may have any number of replicas. Every rule looks at each, while others wait."""
 
 
