@@ -55,13 +55,14 @@ def jobs_instead(candidates: Candidates, groups: set[ShareNode]) -> Iterator[Job
     oldest: dict[tuple[AllocationUnit, ShareNode | None, str], JobNode] = {}
     for unit in candidates.units:
         if not candidates.is_open(unit) and any(_is_short_of(group, unit.ask) for group in groups):
-            for leaf in unit.waiting:
+            for leaf in unit.first_jobs():
                 other = oldest.setdefault((unit, leaf.parent, leaf.user), leaf)
                 if leaf.rank < other.rank:
                     oldest[unit, leaf.parent, leaf.user] = leaf
     yield from oldest.values()
     short: dict[TaskShape, bool] = {}
-    for leaf in candidates.heterogeneous_jobs:
+    lines = (line for unit in candidates.units for line in unit.lines if line.menu is not None)
+    for leaf in (*candidates.heterogeneous_jobs, *(first for line in lines if (first := line.first()) is not None)):
         for shape in leaf.job.pending:
             if shape not in short:
                 short[shape] = any(_is_short_of(group, shape.ask) for group in groups)
