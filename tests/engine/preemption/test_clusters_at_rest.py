@@ -14,6 +14,7 @@ import pytest
 
 from pumice.engine.engine import Engine
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
+from pumice.engine.fairness.preemption_rules.task_rights import spares
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.model.specs import Items
 from tests.support.taking import Shell, taking_engine
@@ -180,8 +181,9 @@ def _has_room(engine: Engine, preemptor: JobNode, losers: list[JobNode]) -> bool
 def _unfair_gaps(engine: Engine) -> list[str]:
     """Waiting tasks of a group that is short of them, while another group could lose a task or a job and be less short.
 
-    Judged by entitlements and holdings alone, for one pool: integer targets play no role. What a job without all pods
-    of its gang is entitled to is kept for it (docs/fairness.md, section 3.1): its groups may be short of that.
+    Judged by entitlements and holdings, for one pool. Integer targets play no role but one: for a task that its job is
+    not owed, nobody loses a task inside its own integer target (docs/fairness.md, section 9.12). What a job without all
+    pods of its gang is entitled to is kept for it (section 3.1): its groups may be short of that.
     """
     capacity, root = engine.state.capacity, engine.tree.root
     idle = [total - held for total, held in zip(capacity, root.held, strict=True)]
@@ -198,6 +200,9 @@ def _unfair_gaps(engine: Engine) -> list[str]:
             if isinstance(ours, JobNode) or any(_to_be_had(ours, j) < amount for j, amount in ask.items()):
                 continue
             if any(idle[j] + frees[j] < amount for j, amount in ask.items()):
+                continue
+            items = tuple(sorted(frees.items()))
+            if not engine.order.is_owed(leaf, tuple(sorted(ask.items()))) and not spares(other, items):
                 continue
             groups = [group for group in _above(other) if theirs in (group, *_above(group))]
             left = max((g.due[j] - g.held[j] + n) / capacity[j] for g in groups for j, n in frees.items())
@@ -236,7 +241,7 @@ def _above(node: ShareNode) -> list[ShareNode]:
         ("gangs", (183,)),  # a unit of 2 cpu: one of a sibling, one of another organisation, inside its target
         ("unlike tasks", (228,)),  # a unit of 3 cpu: two of its own queue, one of another
         ("two resources", (135, 223)),  # the same, of different resources; the owed job can't have its memory
-        ("everything", (6, 82, 371)),  # the owed job can't have its memory; a gang that waits for a pod
+        ("everything", (6, 82, 371)),  # all that could go is inside its target; a gang waits for a pod
     ],
 )
 def test_no_group_at_rest_waits_for_a_task_that_another_could_spare(kind: str, seeds: tuple[int, ...]) -> None:

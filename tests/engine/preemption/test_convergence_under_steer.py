@@ -48,3 +48,23 @@ def test_evictions_stop_on_2000_clusters() -> None:
     print(f"\ncycle of the last eviction: how many clusters: {dict(sorted(Counter(found.values()).items()))}")
     late = {seed: last for seed, last in found.items() if last > FEW}
     assert not late, f"seed: cycle of the last eviction: {late}"
+
+
+def test_job_that_is_not_owed_takes_nothing_inside_a_target() -> None:
+    # 12 cpu, 2 : 1. ours is entitled to 8 and holds 6, three tasks of count; train waits for the memory of large. The
+    # one task that could make way for a fourth of count is that of small, which is entitled to just that and would
+    # take it back: the two must not evict each other in turn.
+    shell = Shell(taking_engine())
+    shell.node("pool", 12, 4)
+    shell.queue("root/ours", "1/2")
+    shell.queue("root/theirs", "1/1")
+    shell.job("theirs", [(0, 4)], name="large")
+    shell.job("theirs", [(4, 0)], name="middle")
+    shell.cycle()
+    shell.job("theirs", [(2, 0)], name="small")
+    shell.cycle()
+    shell.job("ours", [(2, 0)] * 5, name="count")
+    shell.job("ours", [(3, 1)], name="train")
+    shell.settle()
+    assert [shell.running(f"ns/{job}") for job in ("count", "train", "small", "middle")] == [3, 0, 1, 1]
+    assert shell.evictions == []

@@ -93,7 +93,7 @@ def _awaited(context: SchedulingContext) -> frozenset[int]:
     for unit in candidates.units:
         if candidates.is_open(unit) or all(j in found for j, _ in unit.ask):
             continue
-        heads = {(leaf.queue, leaf.user): leaf for leaf in unit.waiting if candidates.fifo_queues.is_head(leaf)}
+        heads = {(leaf.queue, leaf.user): leaf for leaf in unit.first_jobs() if candidates.fifo_queues.is_head(leaf)}
         if any(policy.allocatable(leaf, unit) is None for leaf in heads.values()):
             found.update(j for j, _ in unit.ask)
     return frozenset(found)

@@ -51,6 +51,14 @@ class AllocationUnit:
         """Whether any job waits with it."""
         return bool(self.waiting) or bool(self.lines)
 
+    def first_jobs(self) -> Iterator[JobNode]:
+        """The jobs that wait with this unit by themselves, and the first of each line."""
+        yield from self.waiting
+        for line in self.lines:
+            first = line.first()
+            if first is not None:
+                yield first
+
 
 class UnitTable:
     """All units in use, indexed by the shapes they consist of."""

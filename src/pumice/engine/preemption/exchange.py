@@ -10,12 +10,13 @@ it the first queue would be left with 1 cpu of its 2.5. So the task of 1 cpu mak
 
 The job that is owed its unit may be unable to have it because it also needs a resource that nobody may lose. Then
 another job below a group that both share may exchange instead, if that group is short of the other job's whole unit:
-the group must not stay short because integer targets chose a job that cannot start.
+the group must not stay short because integer targets chose a job that cannot start. This one takes only what its
+victims hold beyond their integer targets: they would be owed anything else, and take the unit back.
 
-An exchange ignores integer targets. Instead, the shortfall that it leaves on the victim's side, at every level below
-the common ancestor, must be smaller than the whole unit that the preemptor's side was short of. The reverse exchange is
-then never legal. A job of unlike tasks may ask for any task that may start alone, not only for its next one: that one
-may be larger than what its queue is short of.
+Otherwise an exchange ignores integer targets. Instead, the shortfall that it leaves on the victim's side, at every
+level below the common ancestor, must be smaller than the whole unit that the preemptor's side was short of. The reverse
+exchange is then never legal. A job of unlike tasks may ask for any task that may start alone, not only for its next
+one: that one may be larger than what its queue is short of.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from pumice.engine.candidates.candidates import Candidates
 from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
+from pumice.engine.fairness.preemption_rules.task_rights import has_lost_nothing, spares
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import Items
@@ -53,13 +55,14 @@ def jobs_instead(candidates: Candidates, groups: set[ShareNode]) -> Iterator[Job
     oldest: dict[tuple[AllocationUnit, ShareNode | None, str], JobNode] = {}
     for unit in candidates.units:
         if not candidates.is_open(unit) and any(_is_short_of(group, unit.ask) for group in groups):
-            for leaf in unit.waiting:
+            for leaf in unit.first_jobs():
                 other = oldest.setdefault((unit, leaf.parent, leaf.user), leaf)
                 if leaf.rank < other.rank:
                     oldest[unit, leaf.parent, leaf.user] = leaf
     yield from oldest.values()
     short: dict[TaskShape, bool] = {}
-    for leaf in candidates.heterogeneous_jobs:
+    lines = (line for unit in candidates.units for line in unit.lines if line.menu is not None)
+    for leaf in (*candidates.heterogeneous_jobs, *(first for line in lines if (first := line.first()) is not None)):
         for shape in leaf.job.pending:
             if shape not in short:
                 short[shape] = any(_is_short_of(group, shape.ask) for group in groups)
@@ -89,14 +92,18 @@ def shortfalls(leaf: JobNode, capacity: list[int]) -> list[float]:
 
 
 class ExchangeRule:
-    """Entitlements decide, whatever the integer targets are; made before the preemptor's unit is charged."""
+    """Entitlements decide, whatever the integer targets are; made before the preemptor's unit is charged.
+
+    ``owed``: whether the preemptor is owed the unit. If not, victims keep their integer targets.
+    """
 
     measure = "want"
     by_target = True
     same_for_all = False
 
-    def __init__(self, capacity: list[int], preemptor: JobNode, ask: Items) -> None:
+    def __init__(self, capacity: list[int], preemptor: JobNode, ask: Items, *, owed: bool = True) -> None:
         self._capacity = capacity
+        self._owed = owed
         self._preemptor = preemptor
         self._asks = [j for j, _ in ask]
         self._before = {group: list(group.held) for group in _ancestors(preemptor)}
@@ -114,6 +121,8 @@ class ExchangeRule:
 
         How much the preemptor's side gains is known only once all victims are: some may be on that side too.
         """
+        if not self._owed and not spares(victim, items):
+            return False
         _, ours, theirs = lowest_common_ancestor(self._preemptor, victim)
         before = self._before.get(ours)  # None: a job of the same queue, which is not asked
         if before is None or not any(ours.due[j] > before[j] for j in self._asks):
@@ -122,6 +131,8 @@ class ExchangeRule:
 
     def agrees(self, victim: JobNode, items: Items) -> bool:
         """Whether no branch around the victim is left as short as the preemptor's side was."""
+        if not self._owed and not has_lost_nothing(victim, items):
+            return False
         level, ours, _ = lowest_common_ancestor(self._preemptor, victim)
         gain = self._gain(ours)
         node = victim.parent

@@ -298,10 +298,12 @@ class Preemptors:
             if leaf not in short and context.candidates.fifo_queues.is_head(leaf) and self.may_preempt(context, leaf)
         ]
         others.sort(key=lambda leaf: (shortfalls(leaf, context.state.capacity), leaf.rank))
-        self._exchange_for(context, {leaf: exchange_units(leaf, groups) for leaf in others})
+        self._exchange_for(context, {leaf: exchange_units(leaf, groups) for leaf in others}, owed=False)
 
-    def _exchange_for(self, context: SchedulingContext, short: dict[JobNode, list[AllocationUnit]]) -> bool:
-        """Try an exchange for the first of these jobs that can have one of its units."""
+    def _exchange_for(
+        self, context: SchedulingContext, short: dict[JobNode, list[AllocationUnit]], *, owed: bool = True
+    ) -> bool:
+        """Try an exchange for the first of these jobs that can have one of its units; ``owed``: they are owed these."""
         if not any(short.values()):
             return False
         self._pool = PreemptibleTasks(context, self._running(context), self.cooldown.min_runtime)
@@ -310,13 +312,13 @@ class Preemptors:
         for leaf, units in short.items():
             for unit in units:
                 attempt = self._key(context, leaf), unit.runs
-                if attempt not in tried and self._try_exchange(context, leaf, unit):
+                if attempt not in tried and self._try_exchange(context, leaf, unit, owed=owed):
                     return True
                 tried.add(attempt)
         return False
 
-    def _try_exchange(self, context: SchedulingContext, leaf: JobNode, unit: AllocationUnit) -> bool:
-        judge = ExchangeRule(context.state.capacity, leaf, unit.ask)
+    def _try_exchange(self, context: SchedulingContext, leaf: JobNode, unit: AllocationUnit, *, owed: bool) -> bool:
+        judge = ExchangeRule(context.state.capacity, leaf, unit.ask, owed=owed)
         before = sibling_keys(judge, leaf) if context.tracing else {}
         transaction = Transaction(context)
         search = self._search(context, leaf, unit, judge, self.search_levels(leaf))
