@@ -68,7 +68,9 @@ class Night:
         self.tell(Changed(JobSpec("default", name, queue, self.now, gang, phase=JobPhase.PENDING)))
         for number in range(tasks):
             request = (cpu * 1000, cpu * 2 * GIB, 1)
-            self.tell(Changed(TaskSpec("default", f"{name}-{number}", request, job=f"default/{name}", created=self.now)))
+            self.tell(
+                Changed(TaskSpec("default", f"{name}-{number}", request, job=f"default/{name}", created=self.now))
+            )
 
     def run_until(self, seconds: int, *, every: int = 1) -> None:
         """Cycles until so many seconds after the beginning of the night."""
@@ -134,4 +136,4 @@ def write_log(folder: Path) -> Sequence[Path]:
 if __name__ == "__main__":
     for old in log_files(FOLDER) if FOLDER.is_dir() else ():
         old.unlink()
-    print(*write_log(FOLDER), sep="\n")
+    write_log(FOLDER)

@@ -21,9 +21,9 @@ from pumice.audit.waiting_units import WaitingUnit, fits_empty, waiting_units
 from pumice.model.queue_tree import Path
 from pumice.model.specs import QueueState, TaskStatus
 
-MOST_NODES = 60
+MOST_NODES = 40
 """Larger trees are not computed."""
-BUDGET = 4000
+BUDGET = 1000
 """The most nodes that are computed in one audit, all computations together."""
 FIRST, APART = 25, 60 * SECOND
 """So many are computed one after another; after that there is some time between two."""

@@ -97,6 +97,8 @@ class Shortfall:
         self._unexplained: dict[Path, _Unexplained] = {}
         self._waits_since: dict[str, int] = {}  # by job
         self._version = 0
+        self._brake = ""
+        self._longest_wait: list[int] = []
         self._reasons: dict[Path, str] = {}
         self.queues: dict[str, QueueShortfall] = {}
 
@@ -220,25 +222,35 @@ class Shortfall:
             return "placement rules"
         return NONE if fits_now(unit, ledger.nodes.values()) else "does not fit"
 
-    def _why_no_room(self, path: Path, now: int) -> str:
+    def _no_room_for_all(self, now: int) -> str:
+        """What keeps everybody from evicting now, whoever it is."""
         assert self._ledger is not None and self._policy is not None
+        tasks = self._ledger.tasks.values()
         if "reclaim" not in self._policy.actions:
             return "does not fit"
-        tasks = self._ledger.tasks.values()
         if any(task.status is TaskStatus.RELEASING for task in tasks):
             return "room is being freed"
-        if now - self._short_since.get(path, now) < self._policy.patience:
-            return "patience"
         newest = self._policy.min_runtime
         if newest and any(task.holds and task.started > 0 and now - task.started < newest for task in tasks):
             return "brakes"
-        return "does not fit"
+        return ""
+
+    def _why_no_room(self, path: Path, now: int) -> str:
+        assert self._policy is not None
+        if self._brake in ("does not fit", "room is being freed"):
+            return self._brake
+        if now - self._short_since.get(path, now) < self._policy.patience:
+            return "patience"
+        return self._brake or "does not fit"
 
     def _is_kept(self, unit: WaitingUnit, now: int) -> bool:
         """Whether somebody else has waited long enough that room may be reserved for it."""
         assert self._policy is not None
         patience = self._policy.hold_patience
-        others = (since for job, since in self._waits_since.items() if job != unit.job)
+        own = self._waits_since.get(unit.job, now)
+        others = list(self._longest_wait)
+        if own in others:
+            others.remove(own)
         return self._policy.order == "steer" and patience >= 0 and any(now - since >= patience for since in others)
 
 

@@ -179,10 +179,9 @@ class JobStory:
             before = self._status.pop(line.key)
             if before not in (_SUCCEEDED, _FAILED):
                 self._told.append(("is deleted", line.key))
-        elif line.kind == "job":
-            if line.key == self._key and not self._ended:
-                self._ended, self._key = True, ""
-                self._told.append(("is gone", "the job was deleted"))
+        elif line.kind == "job" and line.key == self._key and not self._ended:
+            self._ended, self._key = True, ""
+            self._told.append(("is gone", "the job was deleted"))
 
     def _failed(self, line: _KeyLine) -> None:
         task = str(line.about.get("task", ""))
