@@ -226,7 +226,11 @@ def job_of(name: str, script: str, *, queue: str = "default", annotations: Objec
             "queue": queue,
             "minAvailable": 1,
             "tasks": [
-                {"name": "main", "replicas": 1, "template": {"metadata": {"annotations": annotations or {}}, "spec": pod}}
+                {
+                    "name": "main",
+                    "replicas": 1,
+                    "template": {"metadata": {"annotations": annotations or {}}, "spec": pod},
+                }
             ],
         },
     }

@@ -65,7 +65,7 @@ def test_jobs_and_nodes_while_victims_leave(log: Path) -> None:
     assert "ns/early  a      ns    Running        4         0        0" in jobs
     assert "ns/late   b      ns    Inqueue        0         4        0" in jobs
     nodes = pumice("at", "5", "nodes", "--log", log).out
-    assert ["n0", "Ready", "8", "4", "0", "of", "8"] == rows(nodes)[3][:7]
+    assert rows(nodes)[3][:7] == ["n0", "Ready", "8", "4", "0", "of", "8"]
 
 
 def test_why_a_job_waited_then(log: Path) -> None:

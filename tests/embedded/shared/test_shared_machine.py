@@ -139,7 +139,8 @@ def test_folders_are_entered_and_volumes_opened_as_the_user(world: World) -> Non
 def test_volumes_are_the_users_own_and_links_in_them_lead_nowhere(world: World) -> None:
     machine, bela = world.machine, world.bela
     machine.as_user(
-        bela, lambda client: client.create(SECRETS.path(bela.name), {"metadata": {"name": "s"}, "stringData": {"k": "v"}})
+        bela,
+        lambda client: client.create(SECRETS.path(bela.name), {"metadata": {"name": "s"}, "stringData": {"k": "v"}}),
     )
     volumes = [{"name": "empty", "emptyDir": {}}, {"name": "secret", "secret": {"secretName": "s"}}]
     mounts = [{"name": "empty", "mountPath": "/mnt"}, {"name": "secret", "mountPath": str(bela.home / "secret")}]
@@ -318,7 +319,9 @@ def test_the_scheduler_and_administrators_keep_what_is_theirs(world: World) -> N
     machine.refused(bela, lambda client: client.create(create, pod_of("a", "id", spec={"affinity": away})), "namespace")
     machine.as_user(bela, lambda client: client.create(create, pod_of("idle", "id", spec={"schedulerName": "nobody"})))
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "idle"}, "target": {"name": node}}
-    machine.refused(bela, lambda client: client.create(PODS.path(bela.name, "idle", "binding"), binding), "pods/binding")
+    machine.refused(
+        bela, lambda client: client.create(PODS.path(bela.name, "idle", "binding"), binding), "pods/binding"
+    )
     status = {"status": {"phase": "Succeeded"}}
     machine.refused(bela, lambda client: client.merge(PODS.path(bela.name, "idle", "status"), status), "pods/status")
     weight = {"spec": {"weight": 99}}
