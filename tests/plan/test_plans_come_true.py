@@ -1,8 +1,8 @@
 """Plans against a live scheduler in this process: random clusters, random changes, and what then happens.
 
 ``tests/live/test_plan_predictions.py`` does the same with the processes of ``pumice up`` and Volcano Jobs, which takes
-longer. Here jobs are PodGroups with pods that nothing creates again. The scheduler writes a decision log, and a simulation
-of the log must make the same decisions.
+longer. Here jobs are PodGroups with pods that nothing creates again. The scheduler writes a decision log, and a
+simulation of the log must make the same decisions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NODES = ("cpu=7,memory=32Gi", "cpu=5,memory=16Gi", "cpu=8,memory=24Gi")
 API = "scheduling.volcano.sh/v1beta1"
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_plan_comes_true(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "PERIOD", 0.05)
     assert judge(seed, tmp_path) == []
@@ -91,7 +91,7 @@ def judge(seed: int, place: Path, moves: Counter[str] | None = None) -> list[str
             moves.update(evicted, started=len(plan["started"]))
 
     live(place, random.Random(seed), check)
-    if wrong := difference(place / "log"):
+    if wrong := difference(place / "log", conditions=False):
         found.append(f"{seed}: the log of the scheduler, simulated: {wrong}")
     return found
 
