@@ -104,6 +104,7 @@ def test_the_life_of_a_job(log: Path) -> None:
         ("5.000000 s", "gets a place"),
         ("8.000000 s", "starts"),
         ("9.000000 s", "runs"),
+        ("11.000000 s", "is deleted"),
         ("11.000000 s", "is gone"),
     ]
     texts = {what.strip(): text.strip() for _, what, text in told}
