@@ -2,11 +2,13 @@
 
 Random queues and jobs come to rest; then a random change is planned, and made. The decision log of the scheduler tells
 which tasks it evicted; the pods tell which jobs run. A plan is made from the objects of the cluster and from the log.
+``tests/plan/test_plans_come_true.py`` tries some changes on a scheduler in the process of the test, which is quicker.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 import time
@@ -28,18 +30,14 @@ from tests.support.random_trees import CAPACITY, RandomTree, random_tree
 PATIENCE = 90.0
 STILL = 1.3
 """Seconds without a decision that count as rest: a cycle runs in each."""
+CHANGES = int(os.environ.get("PLANNED_CHANGES", "200"))
 GROUP = "scheduling.k8s.io/group-name"
-
-
-def test_plans_of_three_changes_come_true(world: World, tmp_path: Path) -> None:
-    wrong = [each for seed in range(3) for each in judge_change(start(world, tmp_path, seed == 0), tmp_path, seed)]
-    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.long
 def test_plans_of_two_hundred_changes_come_true(world: World, tmp_path: Path) -> None:
     wrong = []
-    for seed in range(200):
+    for seed in range(CHANGES):
         found = judge_change(start(world, tmp_path, seed == 0), tmp_path, seed)
         print(f"change {seed}: {found or 'as planned'}", flush=True)
         wrong += found

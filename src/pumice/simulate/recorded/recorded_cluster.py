@@ -60,6 +60,7 @@ class RecordedCluster:
         self._binds: Counter[str] = Counter()
         self._evictions: Counter[str] = Counter()
         self._to_delete: set[str] = set()  # jobs that were deleted in the log after their end, which is yet to come
+        self._left: list[str] = []  # jobs whose tasks are gone since the last cycle
         self._nodes: dict[str, str] = {}  # of tasks that were bound here
         self._serial = len(history.outside) + 10**12  # after everything recorded at the same time
         self._busy = sorted(history.busy)
@@ -75,13 +76,13 @@ class RecordedCluster:
             events = self._apply_events()
             decisions = self.engine.cycle(moment)
             self.cycles += 1
-            self._decided = bool(decisions)
+            self._decided = bool(decisions) or self.engine.context.unstartable.has_unreported
             for decision in decisions:
                 if isinstance(decision, Bind):
                     self._bound(decision)
                 elif isinstance(decision, Evict):
                     self._evicted(decision)
-            if self.history.follows_phases:
+            if self.history.follows_phases:  # before other events: the scheduler reports them at the end of a cycle
                 self._refresh_phases(events, decisions)
             self._engine_time = next_engine_time(self.engine, moment)
             watch(moment, events, decisions)
@@ -114,6 +115,8 @@ class RecordedCluster:
                 continue
             settled = self._settled(event, scripted=bool(task))
             if settled is not None:
+                if isinstance(settled, Gone) and (gone := self.engine.state.tasks.get(settled.key)) is not None:
+                    self._left.append(gone.job.key if gone.job is not None else "")
                 self.engine.apply(settled)
                 found.append(settled)
         for key in sorted(key for key in self._to_delete if not self._is_unfinished(key)):
@@ -213,6 +216,8 @@ class RecordedCluster:
         """Report the phases that follow from tasks, as the scheduler does after a cycle."""
         state = self.engine.state
         moved = dict.fromkeys(one.job for one in decisions if isinstance(one, Bind | Evict))
+        moved |= dict.fromkeys(self._left)
+        self._left.clear()
         for event in events:
             if isinstance(event, Changed) and isinstance(event.object, JobSpec):
                 moved[event.object.key] = None
