@@ -9,7 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pumice.audit.certificate import Certificate, audit
+from pumice.decision_log.writer import DecisionLog
+from pumice.sim.manifest_files import read_manifests
+from pumice.sim.simulation import open_simulation
 from tests.support.lives import recorded_life
+from tests.support.recorded import Recorded
 
 
 def is_clean(folder: Path) -> Certificate:
@@ -37,3 +41,21 @@ def test_hundreds_of_random_lives_are_clean(tmp_path: Path) -> None:
         weighed += found.weighed
         computed += found.recomputed
     assert evictions > 1000 and weighed > 500 and computed > 500
+
+
+CASES = [
+    pytest.param(case, id=case.stem, marks=() if number % 5 == 0 else pytest.mark.long)
+    for number, case in enumerate(sorted((Path(__file__).parents[1] / "cases" / "outcomes").glob("*.yaml")))
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_scenario_files_are_clean(tmp_path: Path, case: Path) -> None:
+    simulation = open_simulation(read_manifests([str(case)]), str(case))
+    if simulation.scenario.spec.churn is not None:
+        pytest.skip("thousands of cycles")
+    log = DecisionLog(tmp_path)
+    simulation.cluster.engine = Recorded(simulation.cluster.engine, log)  # type: ignore[assignment]  # stands for it
+    simulation.run()
+    log.close()
+    assert is_clean(tmp_path).cycles == simulation.cluster.cycles

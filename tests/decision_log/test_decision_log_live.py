@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kubesim.server import RunningCluster
+from pumice.audit.certificate import audit
 from pumice.decision_log.log_files import log_files
 from pumice.decision_log.writer import DecisionLog
 from pumice.kube.client.api_errors import ApiError
@@ -88,6 +89,9 @@ def test_another_process_decides_the_same(tmp_path: Path) -> None:
         status, found = replayed(folder, seed=seed)
         assert status == 0 and found["same"], found
         assert found["files"][0]["decisions"] == sum(does.values())
+    certificate = audit(folder)
+    assert certificate.clean, certificate.findings.kept
+    assert certificate.evictions["reclaim"] >= 8 and certificate.started >= 8 and certificate.recomputed
 
 
 def test_files_begin_anew_and_each_stands_alone(tmp_path: Path) -> None:
@@ -103,6 +107,9 @@ def test_files_begin_anew_and_each_stands_alone(tmp_path: Path) -> None:
     assert status == 0 and len(found["files"]) == len(files)
     assert sum(each["decisions"] for each in found["files"]) == sum(decided(folder).values())
     assert decided(folder)["bind"] >= 24
+    certificate = audit(folder)
+    assert certificate.clean, certificate.findings.kept
+    assert certificate.files == len(files) and not certificate.chain.torn
 
 
 def test_an_altered_decision_is_found_where_it_is(tmp_path: Path) -> None:

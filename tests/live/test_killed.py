@@ -25,6 +25,7 @@ import yaml
 
 from benchmarks.kubernetes import free_ports
 from kubebase.quantity import parse
+from pumice.audit.certificate import audit
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.sync_client import Client, Document
@@ -283,6 +284,12 @@ class Torment:
         done = run_process(command, capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
+    def audit(self) -> None:
+        """The logs of all schedulers are one chain, and by them everything was right."""
+        found = audit(self.folder / "decisions")
+        assert found.clean, "\n".join(map(str, found.findings.kept[:5]))
+        assert found.chain.lines > 0 and not found.chain.began
+
     # ---- from beginning to end ------------------------------------------------------------------------------------
 
     def run(self) -> str:
@@ -318,6 +325,7 @@ class Torment:
         self.witness.check()
         self.scheduler.end(signal.SIGTERM)
         self.replay()
+        self.audit()
         for program in self.programs:
             assert "Traceback" not in program.said(), program.said()
         return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import pwd
+import shlex
 import shutil
 import signal
 import sys
@@ -12,7 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import pytest
@@ -36,6 +39,15 @@ def need_root() -> None:
         pytest.skip("only root may make accounts and become other users")
     if not shutil.which("useradd") or not shutil.which("userdel"):
         pytest.skip("useradd and userdel are not installed")
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """A folder that other users may enter; those of pytest are closed by every run of pytest that begins."""
+    with TemporaryDirectory(prefix="pumice-people-", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        yield folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,12 +238,41 @@ def job_of(name: str, script: str, *, queue: str = "default", annotations: Objec
             "queue": queue,
             "minAvailable": 1,
             "tasks": [
-                {"name": "main", "replicas": 1, "template": {"metadata": {"annotations": annotations or {}}, "spec": pod}}
+                {
+                    "name": "main",
+                    "replicas": 1,
+                    "template": {"metadata": {"annotations": annotations or {}}, "spec": pod},
+                }
             ],
         },
     }
 
 
-def unreadable_interpreter() -> bool:
-    """Whether other users cannot run this interpreter, because it is in somebody's home."""
-    return not all(os.stat(parent).st_mode & 0o001 for parent in Path(sys.executable).resolve().parents)
+def shell_as(account: Account, command: str, environment: dict[str, str]) -> list[str]:
+    """The command line of a shell that is really a user's, in its home, and finds the interpreter of these tests.
+
+    The interpreter may be in the home of root, which others may not enter: the shell sees that part of it alone.
+    """
+    steps = []
+    for folder, needed in _closed_folders().items():
+        kept = {path: f"$spare/{number}" for number, path in enumerate(sorted(needed))}
+        steps += ["spare=$(mktemp -d)", "mount -t tmpfs none $spare"]
+        steps += [f"mkdir {copy} && mount --bind {path} {copy}" for path, copy in kept.items()]
+        steps.append(f"mount -t tmpfs -o mode=755 none {folder}")
+        steps += [f"mkdir -p {path} && mount --bind {copy} {path}" for path, copy in kept.items()]
+    variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
+    become = f"setpriv --reuid {account.uid} --regid {account.gid} --init-groups env -i {variables}"
+    steps.append(f"cd {shlex.quote(str(account.home))} && exec {become} bash -c {shlex.quote(command)}")
+    return ["unshare", "-m", "--propagation", "private", "bash", "-ec", "\n".join(steps)]
+
+
+def _closed_folders() -> dict[Path, set[Path]]:
+    """Folders that others may not enter, and which of their entries they need here."""
+    found: dict[Path, set[Path]] = {}
+    for needed in (Path(sys.base_prefix), Path(sys.prefix), Path(__file__).parents[2]):
+        way = [*reversed(needed.parents), needed]
+        for folder, entry in pairwise(way):
+            if not folder.stat().st_mode & 0o001:
+                found.setdefault(folder, set()).add(entry)
+                break
+    return found

@@ -24,6 +24,7 @@ class RequestContext:
     __slots__ = (
         "_registry",
         "_store",
+        "body_bytes",
         "duplicate_fields",
         "manager",
         "moment",
@@ -46,6 +47,8 @@ class RequestContext:
         self.warnings: list[str] = []
         self.duplicate_fields: list[str] = []
         """Fields that occur twice in the request body."""
+        self.body_bytes = 0
+        """The size of the request body. The requests of this process itself have none, and never leave its loop."""
         self.principal: Principal | None = None
         """Who makes the request, on a server that knows users."""
         self.policy: AccessPolicy | None = None
@@ -69,6 +72,14 @@ class RequestContext:
         except ApiError as error:
             return error.message
         return ""
+
+    def find_owner(self, reference: Object, namespace: str) -> Object | None:
+        """The object of a namespace that an owner reference names; None if it is not there, or in no namespace."""
+        known = self._registry.of_kind(str(reference.get("apiVersion")), str(reference.get("kind")))
+        if known is None or not known.namespaced:
+            return None
+        found = self.find(known.qualified, namespace, str(reference.get("name")))
+        return found if found is not None and found["metadata"]["uid"] == reference.get("uid") else None
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None:
         """Another object, by qualified resource; not to be changed."""

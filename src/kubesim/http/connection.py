@@ -292,7 +292,7 @@ class Connection(asyncio.Protocol):
             while self._waiting:
                 request, stays = self._waiting.popleft()
                 answer = await self._handler(request)
-                if self._transport is None:
+                if self._transport is None or self._transport.is_closing():  # the client has gone
                     if answer.stream is not None:
                         await _close(answer.stream)
                     return
@@ -313,6 +313,8 @@ class Connection(asyncio.Protocol):
                     return
                 if self._transport is not None:
                     self._transport.resume_reading()
+                if self._waiting:
+                    await asyncio.sleep(0)  # others have a turn between the requests of an impatient client
         except Exception:  # the handler answers for its own; a stream that breaks can only be cut off
             log.exception("a connection ends early")
             self._end()

@@ -22,16 +22,15 @@ from kubesim.api.client import InProcessClient
 from kubesim.api.get_list import ListResult, ObjectReader
 from kubesim.api.request_context import ADMIN, RequestContext
 from kubesim.api.requests import Target, WriteOptions
+from kubesim.api.side_thread import LARGE
 from kubesim.api.store_view import StoreView
 from kubesim.api.watch import Watch
 from kubesim.api.writes import Edit, replace
-from kubesim.apply import UPDATE, FieldManager, FieldManagers, UpdateOwnership
+from kubesim.apply import UPDATE, ApplyRequest, FieldManager, FieldManagers, UpdateOwnership
 from kubesim.http import content_negotiation
 from kubesim.http.auth import is_loopback
 from kubesim.http.connection import Request, Response
-from kubesim.http.content_negotiation import ResponseFormat, negotiate_format
-from kubesim.kinds.crds import compile_patterns
-from kubesim.kinds.custom_resources import QUALIFIED as DEFINITIONS
+from kubesim.http.content_negotiation import PLAIN, YAML, ResponseFormat, negotiate_format
 from kubesim.kubelet.logs import pod_log
 from kubesim.kubelet.node_logs import open_node_log, real_node
 from kubesim.registry.registry import Object
@@ -39,15 +38,15 @@ from kubesim.registry.version_endpoints import VersionEndpoints
 from kubesim.storage import Record, StorageFailed
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
     from kubesim.api.usage_metrics import UsageReader
 
 WATCH_SECONDS = (1800.0, 3600.0)  # without a timeout of its own a watch ends somewhere in here, as on a real server
 MOST_WARNING_LETTERS = 4096  # of all warnings of an answer together, as on a real server
 LONGEST_WARNING = 256  # if there are more than that
-LARGE_JSON, LARGE_YAML = 64 * 1024, 8 * 1024  # bytes from which a body takes milliseconds to decode
+LARGE_YAML = 8 * 1024  # bytes from which YAML takes milliseconds to read or write
+LARGE_LIST = 256 * 1024  # bytes from which a list takes milliseconds to decode, to show it as a table
 LARGEST_OPTIONS = 64 * 1024  # of a deletion
+OPENAPI = "/openapi/"  # documents that take a tenth of a second to build
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 OWNER = -1
 """Whoever has the server's own token, or is on loopback where none is needed."""
@@ -66,7 +65,7 @@ class RequestHandler:
         self._api = api
         self._token = token
         self._access = access
-        self._decoder: ThreadPoolExecutor | None = None
+        self._side_thread = api.writes.side_thread
         self._documents = VersionEndpoints(api.registry, api.identity)
         self._verbs: dict[str, Callable[[Request, Target, Query, RequestContext], Awaitable[Response]]] = {
             "get": self._get,
@@ -100,13 +99,18 @@ class RequestHandler:
         who = SUPERUSER if self._access is None or user == OWNER else await self._access.principal(user)
         target = requests.parse_target(request.path, self._api.registry)
         if target is None:
-            return self._policy_answer(request, who) or self._document(request)
+            if (answer := self._policy_answer(request, who)) is not None:
+                return answer
+            if request.path.startswith(OPENAPI):
+                return await self._side_thread.run(lambda: self._document(request))
+            return self._document(request)
         query = request.query if request.raw_query else {}
         verb = requests.request_verb(request.method, target, requests.parse_bool(query, "watch"))
         if verb not in target.resource.verbs and not target.subresource:
             raise status.method_not_allowed()
         self._api.requests += 1
         call = self._api.new_context(who.name)
+        call.body_bytes = len(request.body)
         if self._access is not None:
             call.principal, call.policy = who, self._access
             if not self._access.judge(who, verb, target):
@@ -123,7 +127,7 @@ class RequestHandler:
         try:
             self._authenticate(request)
         except status.ApiError as error:
-            return error.code
+            return 0 if self._access is not None and error.code == HTTPStatus.FORBIDDEN else error.code
         return 0
 
     def _authenticate(self, request: Request) -> int:
@@ -176,6 +180,8 @@ class RequestHandler:
         )
         if target.subresource == "scale":
             scale.require_number(target.resource, record)
+        if form.media == YAML and len(record.value) >= LARGE_YAML:
+            return await self._side_thread.run(lambda: _one(target, record, form, query))
         return _one(target, record, form, query)
 
     async def _list(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
@@ -184,6 +190,9 @@ class RequestHandler:
         listing = self._reader(target, call).list(
             target, chosen, requests.parse_read_options(target, query, watch=False)
         )
+        size = sum([len(record.value) for record in listing.records]) if form != PLAIN else 0
+        if size >= (LARGE_YAML if form.media == YAML else LARGE_LIST):
+            return await self._side_thread.run(lambda: _many(target, listing, form, query))
         return _many(target, listing, form, query)
 
     def _reader(self, target: Target, call: RequestContext) -> ObjectReader | UsageReader:
@@ -227,7 +236,7 @@ class RequestHandler:
     async def _create(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
         options = requests.parse_write_options(query, "CreateOptions")
-        body = await self._body(request, target, call)
+        body = await self._body(request, call)
         match target.subresource:
             case "":
                 if target.resource.namespaced and not target.namespace:
@@ -243,7 +252,7 @@ class RequestHandler:
     async def _update(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
         options = requests.parse_write_options(query, "UpdateOptions")
-        body = requests.require_same_name(await self._body(request, target, call), target)
+        body = requests.require_same_name(await self._body(request, call), target)
         if target.subresource not in {"", "status", "finalize", "scale"}:
             raise status.method_not_allowed()
         if target.subresource == "scale":
@@ -270,36 +279,41 @@ class RequestHandler:
             shown = dataclasses.replace(target, resource=scale.SCALE, subresource="")
             if media == patch.APPLY_PATCH:
                 force = requests.parse_bool(query, "force")
-                content = await self._decoded(request, target, content_negotiation.read_yaml)
-                said = patch.parse_apply_patch(shown, content, call.manager, force=force).applied
+                said = (await self._application(request, shown, call, force=force)).applied
                 application = scale.applied(target, said, call.manager, force=force)
                 record = await self._scale(target, application.edit, options, call, application)
             else:
-                content = await self._decoded(request, target, content_negotiation.read_json)
+                content = await self._decoded(request, content_negotiation.read_json)
                 edit = patch.parse_patch(shown, media, content)
                 record = await self._scale(target, scale.scaled(target, edit, replaces=False), options, call)
             return _one(target, record, form, query)
         if target.subresource not in {"", "status"}:
             raise status.method_not_allowed()
         if media == patch.APPLY_PATCH:
-            application = patch.parse_apply_patch(
-                target,
-                await self._decoded(request, target, content_negotiation.read_yaml),
-                call.manager,
-                force=requests.parse_bool(query, "force"),
-            )
+            force = requests.parse_bool(query, "force")
+            application = await self._application(request, target, call, force=force)
             if self._api.store.latest(target.key) is None and not target.subresource:
                 requests.require_same_name(application.applied, target)
                 made = await self._api.writes.create(target, application.applied, options, call, owners=application)
                 return _one(target, made, form, query, 201)
             record = await self._api.writes.update(target, application.edit, options, call, owners=application)
             return _one(target, record, form, query)
-        content = await self._decoded(request, target, content_negotiation.read_json)
+        content = await self._decoded(request, content_negotiation.read_json)
         edit = patch.parse_patch(target, media, content)
         record = await self._api.writes.update(target, edit, options, call)
         return _one(target, record, form, query)
 
-    async def _body(self, request: Request, target: Target, call: RequestContext) -> object:
+    async def _application(
+        self, request: Request, target: Target, call: RequestContext, *, force: bool
+    ) -> ApplyRequest:
+        from kubesim.api import patch
+
+        def parse(content: bytes) -> ApplyRequest:
+            return patch.parse_apply_patch(target, content_negotiation.read_yaml(content), call.manager, force=force)
+
+        return await self._decoded(request, parse)
+
+    async def _body(self, request: Request, call: RequestContext) -> object:
         """The decoded body of a request that creates or replaces an object."""
         media = request.header("content-type")
 
@@ -308,29 +322,17 @@ class RequestHandler:
             twice = content_negotiation.duplicate_fields(content, body) if isinstance(body, dict) else []
             return body, twice
 
-        body, call.duplicate_fields = await self._decoded(request, target, decode)
+        body, call.duplicate_fields = await self._decoded(request, decode)
         return body
 
-    async def _decoded(self, request: Request, target: Target, decode: Callable[[bytes], T]) -> T:
+    async def _decoded(self, request: Request, decode: Callable[[bytes], T]) -> T:
         """Decode a body. Large ones are decoded in a thread, one at a time, so that other requests go on."""
         content = request.body
         if len(content) < LARGE_YAML:  # most are
             return decode(content)
-        is_costly = "yaml" in request.header("content-type") or target.resource.qualified == DEFINITIONS
-        if len(content) < LARGE_JSON and not is_costly:
+        if len(content) < LARGE and "yaml" not in request.header("content-type"):
             return decode(content)
-        if self._decoder is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._decoder = ThreadPoolExecutor(1, "body-decoder")
-
-        def work() -> T:
-            decoded = decode(content)
-            if target.resource.qualified == DEFINITIONS:
-                compile_patterns(decoded)
-            return decoded
-
-        return await asyncio.get_running_loop().run_in_executor(self._decoder, work)
+        return await self._side_thread.run(lambda: decode(content))
 
     async def _scale(
         self,

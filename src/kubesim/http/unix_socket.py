@@ -46,9 +46,11 @@ def _prepare_folder(folder: Path) -> None:
         pass
     except OSError as error:
         raise FieldError(f"--socket: {folder}", error.strerror or str(error)) from None
-    found = os.stat(folder)
-    if found.st_uid not in {0, os.geteuid()} or stat.S_IMODE(found.st_mode) & 0o022:
-        raise FieldError(f"--socket: {folder}", "other users may write this folder; choose one that is root's alone")
+    for each in (folder.resolve(), *folder.resolve().parents):
+        found = os.stat(each)
+        open_to_all = found.st_mode & 0o022 and not (each != folder.resolve() and found.st_mode & stat.S_ISVTX)
+        if found.st_uid not in {0, os.geteuid()} or open_to_all:
+            raise FieldError(f"--socket: {each}", "other users may write this folder; choose one that is root's alone")
 
 
 def _remove_stale(path: Path) -> None:

@@ -118,6 +118,8 @@ def admit(request: Request, world: ClusterView) -> Verdict:
     if request.operation not in OPERATIONS:
         known = ", ".join(OPERATIONS)
         return Verdict(None, [Refusal(f"Unsupported value: {request.operation!r}: supported operations: {known}")])
+    if request.resource in {JOBS, CRON_JOBS} and (too_many := job_tasks.too_many_tasks(request)):
+        return Verdict(None, too_many)
     filled = replace(request, new=mutate(request, world)) if request.new is not None else request
     return Verdict(filled.new, validate(filled, world), warnings(filled, world))
 

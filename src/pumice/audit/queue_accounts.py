@@ -171,7 +171,7 @@ class Accounts:
         return None
 
     def _holds_too_much(self, path: Path, j: int, added: Mapping[Path, int]) -> tuple[Path, int, int, int] | None:
-        for depth in range(1, len(path) + 1):
+        for depth in range(2, len(path) + 1):  # root has what the nodes have, which are judged one by one
             here = path[:depth]
             limit = _at(self.most(here), j)
             held = _at(self.held(here), j) + sum(n for leaf, n in added.items() if leaf[:depth] == here)

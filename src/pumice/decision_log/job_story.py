@@ -21,6 +21,8 @@ from pumice.decision_log.replay import LogError
 _CYCLE, _GONE, _HAPPENED = b'{"is":"cycle"', b'{"is":"gone"', b'{"is":"happened"'
 _ABOUT_TASK = (b'{"is":"changed","kind":"task"', b'{"is":"task"')
 _ABOUT_JOB = (b'{"is":"changed","kind":"job"', b'{"is":"job"')
+_SUFFIX = "\x00"
+"""Before the part of a text that several tasks have in common."""
 _PENDING, _BINDING, _RUNNING, _RELEASING, _SUCCEEDED, _FAILED = 0, 2, 4, 5, 6, 7
 
 
@@ -30,7 +32,9 @@ class Chapter:
 
     now: int
     cycle: int
-    what: str  # came, let in, waits, passed over, gets a place, starts, is evicted, runs, ended, failed, is gone
+    what: str
+    """came, moved, is there, let in, waits, passed over, evicts, gets a place (when its victims have left), starts,
+    runs, is evicted, is deleted, ended, failed, is gone"""
     text: str
 
 
@@ -174,9 +178,8 @@ class JobStory:
         if line.kind == "task" and line.key in self._status:
             before = self._status.pop(line.key)
             if before not in (_SUCCEEDED, _FAILED):
-                self._told.append(("is gone", f"pod {line.key} was deleted"))
+                self._told.append(("is deleted", line.key))
         elif line.kind == "job":
-            self._queues.pop(line.key, None)
             if line.key == self._key and not self._ended:
                 self._ended, self._key = True, ""
                 self._told.append(("is gone", "the job was deleted"))
@@ -200,7 +203,7 @@ class JobStory:
             if decision.job and self.is_meant(decision.job):
                 own.extend(self._own(decision))
             elif decision.does == "evict" and decision.preemptor and self.is_meant(decision.preemptor):
-                evicted_for.append(("evicts", f"{decision.task} of {decision.job} on {decision.node} makes way"))
+                evicted_for.append(("evicts", f"{decision.task} on {decision.node}"))
             elif decision.does == "bind" and waited:
                 self._others[decision.job] += 1
         started = any(what == "starts" for what, _ in own)
@@ -219,11 +222,11 @@ class JobStory:
                 self._status[decision.task] = _BINDING
                 yield "starts", f"{decision.task} on {decision.node}"
             case "pipeline":
-                yield "gets a place", f"{decision.task} on {decision.node}, when its victims have left"
+                yield "gets a place", f"{decision.task} on {decision.node}"
             case "evict":
                 self._status[decision.task] = _RELEASING
-                by = f"for {decision.preemptor}" if decision.preemptor else "for nobody else"
-                yield "is evicted", f"{decision.task} from {decision.node} {by} ({decision.action})"
+                by = f" for {decision.preemptor}" if decision.preemptor else ""
+                yield "is evicted", f"{decision.task} on {decision.node}{_SUFFIX}{by} ({decision.action})"
             case "condition" if decision.type != "Scheduled":
                 yield "waits", decision.message
 
@@ -242,9 +245,10 @@ class JobStory:
 
 def _grouped(told: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Equal things that happened to several tasks at once are one chapter."""
-    groups: dict[str, list[str]] = {}
+    groups: dict[tuple[str, str], list[str]] = {}
     for what, text in told:
-        groups.setdefault(what, []).append(text)
-    for what, texts in groups.items():
+        about, _, suffix = text.partition(_SUFFIX)
+        groups.setdefault((what, suffix), []).append(about)
+    for (what, suffix), texts in groups.items():
         shown = ", ".join(texts[:3])
-        yield what, shown if len(texts) <= 3 else f"{shown} and {len(texts) - 3} more"
+        yield what, (shown if len(texts) <= 3 else f"{shown} and {len(texts) - 3} more") + suffix

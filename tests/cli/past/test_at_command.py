@@ -65,7 +65,7 @@ def test_jobs_and_nodes_while_victims_leave(log: Path) -> None:
     assert "ns/early  a      ns    Running        4         0        0" in jobs
     assert "ns/late   b      ns    Inqueue        0         4        0" in jobs
     nodes = pumice("at", "5", "nodes", "--log", log).out
-    assert ["n0", "Ready", "8", "4", "0", "of", "8"] == rows(nodes)[3][:7]
+    assert rows(nodes)[3][:7] == ["n0", "Ready", "8", "4", "0", "of", "8"]
 
 
 def test_why_a_job_waited_then(log: Path) -> None:
@@ -104,6 +104,7 @@ def test_the_life_of_a_job(log: Path) -> None:
         ("5.000000 s", "gets a place"),
         ("8.000000 s", "starts"),
         ("9.000000 s", "runs"),
+        ("11.000000 s", "is deleted"),
         ("11.000000 s", "is gone"),
     ]
     texts = {what.strip(): text.strip() for _, what, text in told}

@@ -16,7 +16,7 @@ from pumice.cli.plan.plan_output import markdown_lines, text_lines
 from pumice.decision_log.log_files import log_files
 from pumice.decision_log.replay import replay
 from tests.cli.command import EXAMPLES
-from tests.support.lives import recorded_life
+from tests.support.lives import recorded_halves, recorded_life
 
 CLUSTER, CHANGE = EXAMPLES / "plan" / "cluster.yaml", EXAMPLES / "plan" / "change.yaml"
 
@@ -70,7 +70,7 @@ def test_many_tasks_are_counted_not_listed() -> None:
 
 
 def test_plan_on_a_decision_log(tmp_path: Path) -> None:
-    recorded_life(tmp_path / "log", 3).close()
+    recorded_life(tmp_path / "log", 3)
     values = json.loads(plan("--delete", "node/n0", "--log", tmp_path / "log", "-o", "json").output)
     assert values["basis"] == f"decision log {tmp_path / 'log'}"
     assert values["evicted"] or values["queues"][0]["entitled"]["before"] != values["queues"][0]["entitled"]["after"]
@@ -85,12 +85,27 @@ def test_plan_on_a_decision_log(tmp_path: Path) -> None:
     assert [one["field"] for one in done["objects"][0]["fields"]] == ["spec.weight"]
 
 
+def test_replay_shows_the_end_of_the_log_with_and_without_the_change(tmp_path: Path) -> None:
+    recorded_halves(tmp_path / "log")
+    change = tmp_path / "change.yaml"
+    about = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "a"}}
+    change.write_text(yaml.safe_dump({**about, "spec": {"weight": 3}}))
+    arguments = ("-f", change, "--log", tmp_path / "log", "--replay", "12s")
+    policies = json.loads(plan(*arguments, "-o", "json").output)["replay"]["policies"]
+    before, after = policies["as it was"]["queues"], policies["with the change"]["queues"]
+    assert before["root/a"]["meanShare"] == pytest.approx(0.5, abs=0.05)  # weights 1 : 1
+    assert after["root/a"]["meanShare"] == pytest.approx(0.75, abs=0.1)  # weights 3 : 1
+    text = plan(*arguments).output
+    assert "The last 12s of the log once more" in text and "with the change" in text
+    assert "\n```\n" in plan(*arguments, "-o", "markdown").output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((), "nothing to plan: give -f FILE or --delete KIND/NAME"),
         (("-f", CHANGE, "--scenario", CLUSTER, "--log", EXAMPLES), "--scenario and --log exclude each other"),
-        (("-f", CHANGE, "--scenario", CLUSTER, "--at", "03:00"), "--at needs --log"),
+        (("-f", CHANGE, "--scenario", CLUSTER, "--at", "03:00"), "--at and --replay need --log"),
         (("-f", CHANGE, "--log", EXAMPLES), f"no decision log with a cycle found in {EXAMPLES}"),
     ],
 )

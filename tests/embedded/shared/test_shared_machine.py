@@ -21,7 +21,7 @@ from pumice.kube.client.kubeconfig import read_kubeconfig
 from pumice.kube.client.shared_socket import LOGIN_PATH, REVIEWS
 from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import COMMANDS, CONFIG_MAPS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, SECRETS
-from tests.support.people import Account, Object, SharedMachine, accounts, job_of, need_root, pod_of
+from tests.support.people import Account, Object, SharedMachine, accounts, job_of, need_root, open_folder, pod_of
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -42,15 +42,11 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world() -> Iterator[World]:
     need_root()
     if not may_mount():
         pytest.skip("this process may not give a child mounts of its own")
-    folder = tmp_path_factory.mktemp("people")
-    for parent in (folder, *folder.parents):  # users must reach the socket and their homes
-        if parent.stat().st_uid == 0 and parent != Path("/"):
-            parent.chmod(stat.S_IMODE(parent.stat().st_mode) | 0o011)
-    with accounts(folder, *NAMES, group=ADMINS) as people:
+    with open_folder() as folder, accounts(folder, *NAMES, group=ADMINS) as people:
         machine = SharedMachine(folder, ADMINS, "--no-ui")
         try:
             found = World(machine, people, folder)
@@ -81,7 +77,8 @@ def _prepare_anna(world: World) -> None:
 def test_processes_run_as_the_user_with_nothing_of_root(world: World) -> None:
     script = (
         "id -u; id -G; umask; pwd; ls /proc/self/fd | wc -l; env | cut -d= -f1 | sort | tr '\\n' ' '; echo; "
-        "grep -E '^(CapEff|CapPrm|NoNewPrivs)' /proc/self/status | tr '\\n' ' '; echo; echo again > /dev/stdout; touch f"
+        "grep -E '^(CapEff|CapPrm|NoNewPrivs)' /proc/self/status | tr '\\n' ' '; echo; "
+        "echo again > /dev/stdout; touch f"
     )
     anna = world.anna
     uid, groups, umask, place, files, names, rights, again = world.machine.output(anna, "who", script).splitlines()
@@ -127,7 +124,8 @@ def test_folders_are_entered_and_volumes_opened_as_the_user(world: World) -> Non
         return str(ended["message"])
 
     assert "Permission denied" in tried("behind", hidden / "inside")
-    assert "Permission denied" in tried("dots", bela.home / ".." / "hidden" / "inside")
+    (bela.home / "link").symlink_to(hidden / "inside")
+    assert "Permission denied" in tried("link", bela.home / "link")
     assert "Permission denied" in tried("created", guarded / "new", "DirectoryOrCreate")
     assert "Permission denied" in tried("target", bela.home, target=str(guarded / "point"))
     assert "Permission denied" in tried("agent", machine.data / "agent" / "pods")
@@ -139,7 +137,8 @@ def test_folders_are_entered_and_volumes_opened_as_the_user(world: World) -> Non
 def test_volumes_are_the_users_own_and_links_in_them_lead_nowhere(world: World) -> None:
     machine, bela = world.machine, world.bela
     machine.as_user(
-        bela, lambda client: client.create(SECRETS.path(bela.name), {"metadata": {"name": "s"}, "stringData": {"k": "v"}})
+        bela,
+        lambda client: client.create(SECRETS.path(bela.name), {"metadata": {"name": "s"}, "stringData": {"k": "v"}}),
     )
     volumes = [{"name": "empty", "emptyDir": {}}, {"name": "secret", "secret": {"secretName": "s"}}]
     mounts = [{"name": "empty", "mountPath": "/mnt"}, {"name": "secret", "mountPath": str(bela.home / "secret")}]
@@ -186,13 +185,13 @@ def test_processes_and_files_of_others_are_out_of_reach(world: World) -> None:
     assert world.bela.does(lambda: os.access(world.machine.socket, os.W_OK))  # only this is everybody's
     assert not world.bela.does(lambda: os.access(agent, os.X_OK))
     with pytest.raises(PermissionError):
-        world.bela.does(lambda: world.machine.socket.unlink())
+        world.bela.does(world.machine.socket.unlink)
 
 
 def test_a_deep_tree_of_folders_does_not_keep_the_agent_from_removing_a_pod(world: World) -> None:
     machine, bela = world.machine, world.bela
     spec = {"volumes": [{"name": "v", "emptyDir": {}}]}
-    script = "cd /mnt; i=0; while [ $i -lt 1500 ]; do mkdir d && cd d || exit 1; i=$((i+1)); done; echo deep"
+    script = f"mkdir -p /mnt/{'d/' * 1500} && echo deep"
     mounts = [{"name": "v", "mountPath": "/mnt"}]
     assert "deep" in machine.output(bela, "deep", script, spec=spec, volumeMounts=mounts)
     uid = machine.pod(bela, "deep")["metadata"]["uid"]
@@ -316,17 +315,27 @@ def test_the_scheduler_and_administrators_keep_what_is_theirs(world: World) -> N
     term = {"topologyKey": "kubernetes.io/hostname", "namespaceSelector": {}, "labelSelector": {}}
     away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     machine.refused(bela, lambda client: client.create(create, pod_of("a", "id", spec={"affinity": away})), "namespace")
+    slow = pod_of("s", "id", spec={"terminationGracePeriodSeconds": 10**6})
+    machine.refused(bela, lambda client: client.create(create, slow), "at most 600 seconds")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "long", "blockOwnerDeletion": True}
+    owner["uid"] = machine.pod(world.anna, "long")["metadata"]["uid"]
+    owned = pod_of("o", "id")
+    owned["metadata"]["ownerReferences"] = [owner]
+    machine.refused(bela, lambda client: client.create(create, owned), "same namespace")
     machine.as_user(bela, lambda client: client.create(create, pod_of("idle", "id", spec={"schedulerName": "nobody"})))
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "idle"}, "target": {"name": node}}
-    machine.refused(bela, lambda client: client.create(PODS.path(bela.name, "idle", "binding"), binding), "pods/binding")
+    machine.refused(
+        bela, lambda client: client.create(PODS.path(bela.name, "idle", "binding"), binding), "pods/binding"
+    )
     status = {"status": {"phase": "Succeeded"}}
     machine.refused(bela, lambda client: client.merge(PODS.path(bela.name, "idle", "status"), status), "pods/status")
     weight = {"spec": {"weight": 99}}
     machine.refused(bela, lambda client: client.merge(QUEUES.path("", "default"), weight), "cannot patch", "queues")
     machine.refused(bela, lambda client: client.merge(NODES.path("", node), {"spec": {"unschedulable": True}}))
     machine.refused(bela, lambda client: client.delete(QUEUES.path("", "default")))
-    target = {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": "default"}
-    command = {"metadata": {"generateName": "c-"}, "action": "CloseQueue", "target": target}
+    target = {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": "default", "uid": "x"}
+    command: Object = {"apiVersion": COMMANDS.api_version, "kind": COMMANDS.kind, "metadata": {"generateName": "c-"}}
+    command |= {"action": "CloseQueue", "target": target}
     machine.refused(bela, lambda client: client.create(COMMANDS.path(bela.name), command), "queues are administrators'")
     quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
     machine.refused(bela, lambda client: client.create(f"/api/v1/namespaces/{bela.name}/resourcequotas", quota))
@@ -348,9 +357,10 @@ def test_administrators_administer_and_do_not_become_others(world: World) -> Non
     machine.as_user(carl, lambda client: client.delete(JOBS.path(bela.name, "ends")))
     assert machine.as_user(carl, lambda client: client.get(SECRETS.path(anna.name, "key")))["data"]["word"]
     assert machine.log(carl, "long", of=anna).startswith("anna-says")
+    pod = pod_of("as-other", "id")
     for namespace in (anna.name, "default", "kube-system"):
-        pod = pod_of("as-other", "id")
-        machine.refused(carl, lambda client, where=namespace: client.create(PODS.path(where), pod), "cannot create")  # type: ignore[misc]
+        path = PODS.path(namespace)
+        machine.refused(carl, lambda client, path=path: client.create(path, pod), "cannot create")  # type: ignore[misc]
     machine.refused(carl, lambda client: client.merge(SECRETS.path(anna.name, "key"), {"data": {}}))
     owner = {"metadata": {"annotations": {"pumice.dev/owner-uid": "0", "pumice.dev/owner": "root"}}}
     machine.refused(carl, lambda client: client.merge(NAMESPACES.path("", carl.name), owner), "only root may set it")

@@ -39,9 +39,9 @@ def difference(folder: Path) -> str:
     return "" if len(expected) == len(found) else f"{len(expected)} cycles decided, {len(found)} in the simulation"
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_log_under_its_own_configuration_makes_the_same_decisions(seed: int, tmp_path: Path) -> None:
-    recorded_life(tmp_path, seed, replaced=0).close()
+    recorded_life(tmp_path, seed)
     assert difference(tmp_path) == ""
 
 
@@ -49,7 +49,7 @@ def test_log_under_its_own_configuration_makes_the_same_decisions(seed: int, tmp
 def test_hundreds_of_logs_under_their_own_configuration_make_the_same_decisions(tmp_path: Path) -> None:
     wrong = {}
     for seed in range(100, 500):
-        recorded_life(tmp_path / str(seed), seed, seconds=20).close()
+        recorded_life(tmp_path / str(seed), seed, seconds=20)
         if found := difference(tmp_path / str(seed)):
             wrong[seed] = found
     assert not wrong

@@ -10,11 +10,13 @@ import ctypes
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from pumice.agent.shim.records import Identity, MountPlan
 
 PR_SET_NO_NEW_PRIVS = 38
+KEYCTL = {"x86_64": 250, "aarch64": 219, "ppc64le": 271, "riscv64": 219, "s390x": 280}
+KEYCTL_JOIN_SESSION_KEYRING = 1
 UMASK = 0o022
 FOLDER_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 HOST_CHECKS = {
@@ -35,7 +37,9 @@ class IdentityError(Exception):
 
 
 def take_groups(identity: Identity) -> None:
-    """Take the groups of the user, while the process is still root."""
+    """Take the groups of the user, while the process is still root, and give up what the agent was favoured with."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("0")
     os.setgroups(identity["groups"])
     os.setresgid(identity["gid"], identity["gid"], identity["gid"])
     os.umask(UMASK)
@@ -51,6 +55,9 @@ def become(identity: Identity) -> None:
     """Become the user for good. Programs that would give it more rights (setuid) do not any more."""
     uid, gid = identity["uid"], identity["gid"]
     os.setresuid(uid, uid, uid)
+    keyctl = KEYCTL.get(os.uname().machine)
+    if keyctl is not None:  # otherwise the keys of root's session would be readable; a kernel without keys has none
+        _libc.syscall(keyctl, KEYCTL_JOIN_SESSION_KEYRING, None)
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise IdentityError("setuid programs cannot be disarmed: no_new_privs failed")
     if os.getresuid() != (uid,) * 3 or os.getresgid() != (gid,) * 3 or sorted(os.getgroups()) != identity["groups"]:

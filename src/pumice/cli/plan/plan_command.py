@@ -10,6 +10,7 @@ import click
 
 from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster
 from pumice.cli.cluster.name_completion import option_value
+from pumice.cli.duration_type import DurationType
 from pumice.cli.terminal import echo, echo_values
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ REFUSED = 2
 
         # Without a cluster: on the end of a scenario, or of a decision log
         {me} -f change.yaml --scenario cluster.yaml
-        {me} -f change.yaml --log /var/log/pumice/decisions
+        {me} -f change.yaml --log decisions/
+
+        # The last day once more, without and with the change
+        {me} -f change.yaml --log decisions/ --replay 24h
     """,
 )
 @on_cluster(namespaced=True)
@@ -54,6 +58,12 @@ REFUSED = 2
 )
 @click.option("--at", "moment", metavar="TIME", help="With --log: start at this time, as in pumice replay --at.")
 @click.option(
+    "--replay",
+    "replayed",
+    type=DurationType(),
+    help="With --log: also simulate this last part of the log, without and with the change.",
+)
+@click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Scheduler configuration in force now. [default: the one that the running scheduler publishes]",
@@ -73,6 +83,7 @@ def plan(
     scenarios: tuple[str, ...],
     log: Path | None,
     moment: str | None,
+    replayed: int | None,
     config: Path | None,
     output: str,
 ) -> int:
@@ -94,12 +105,16 @@ def plan(
         raise click.UsageError("nothing to plan: give -f FILE or --delete KIND/NAME")
     if scenarios and log is not None:
         raise click.UsageError("--scenario and --log exclude each other")
-    if moment is not None and log is None:
-        raise click.UsageError("--at needs --log")
+    if (moment is not None or replayed is not None) and log is None:
+        raise click.UsageError("--at and --replay need --log")
     local = bool(scenarios) or log is not None
     namespace = (option_value(click.get_current_context(), "namespace") if local else cluster.namespace) or "default"
     change = read_change(files, deletions, namespace)
     found = make_plan(_basis(cluster, scenarios, log, moment, config), change)
+    if replayed is not None and log is not None:
+        from pumice.cli.plan.replay_comparison import replay_values
+
+        found.values["replay"] = replay_values(log, replayed, change)
     _print(found.values, output)
     return REFUSED if found.is_refused else CHANGES if found.changes_anything else 0
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pumice.cli.simulate.simulate_table import duration
+from pumice.cli.simulate.simulate_table import duration, table_lines
 from pumice.cli.text_table import Column, Table
 
 Values = dict[str, Any]
@@ -29,6 +29,9 @@ def text_lines(values: Values) -> Iterator[str]:
             yield from _tree_table(values["queues"])
     yield ""
     yield from _wrapped_notes(values)
+    if "replay" in values:
+        yield from _replay_lines(values["replay"])
+        yield ""
     yield summary(values)
 
 
@@ -54,6 +57,20 @@ def markdown_lines(values: Values) -> Iterator[str]:
     if notes:
         yield ""
         yield from (f"> {_escaped(note)}" for note in notes)
+    if "replay" in values:
+        lines = list(_replay_lines(values["replay"]))
+        yield ""
+        yield f"**{lines[0]}**"
+        yield ""
+        yield "```"
+        yield from map(click.unstyle, lines[1:])
+        yield "```"
+
+
+def _replay_lines(replay: Values) -> Iterator[str]:
+    """The figures of the replayed part, without and with the change."""
+    yield f"The last {duration(replay['options']['replaySeconds'])} of the log once more"
+    yield from table_lines(replay)
 
 
 def summary(values: Values) -> str:

@@ -133,17 +133,25 @@ def log_basis(log: Path, at: int | None) -> PlanBasis:
             f"{outcome.path}: this version decides differently from cycle {outcome.difference.cycle} on; "
             "the plan starts there"
         )
-    documents = {
-        f"Queue/{queue.name}": queue_document(queue, engine.state.registry) for queue in engine.state.queues.values()
-    }
+    return engine_basis(f"decision log {log}", engine, notes)
+
+
+def engine_basis(name: str, engine: Engine, notes: Sequence[str] = ()) -> PlanBasis:
+    """The state of an engine of which nothing else is known: all pods come back after an eviction."""
+    queues = engine.state.queues.values()
     return basis_of(
-        f"decision log {log}",
+        name,
         engine,
         controlled=frozenset(engine.state.tasks),
-        documents=documents,
+        documents={f"Queue/{queue.name}": queue_document(queue, engine.state.registry) for queue in queues},
         applied={},
         notes=notes,
     )
+
+
+def newest_file(log: Path) -> Path:
+    """The newest file of a log that has a cycle."""
+    return _file_at(log, None)
 
 
 def _file_at(log: Path, at: int | None) -> Path:

@@ -16,6 +16,8 @@ SYSTEM_KEYS: Final = {
     PLACED_BY: "the scheduler writes it",
     "pumice.dev/simulated": "an administrator's",
 }
+LONGEST_GRACE: Final = 600
+"""Seconds that a preempted pod may take to end."""
 COMMANDS: Final = "commands.bus.volcano.sh"
 
 Problem = tuple[str, str]
@@ -48,6 +50,8 @@ def _walk(found: Any, where: str, owner: str, namespace: str) -> Iterator[tuple[
             yield (place, f"{value} is for the system's own pods"), value
         elif name == "nodeName" and value and "containers" in found:
             yield (place, "the scheduler chooses the node; use nodeSelector to restrict it"), value
+        elif name == "terminationGracePeriodSeconds" and isinstance(value, int) and value > LONGEST_GRACE:
+            yield (place, f"at most {LONGEST_GRACE} seconds, because others wait for the room"), value
         elif name in {"namespaceSelector", "namespaces"} and "topologyKey" in found:
             if value not in (None, [], [namespace]):
                 yield (place, "pods of other users cannot be kept away or sought"), value

@@ -65,6 +65,8 @@ class SharedAdmission:
         if call.principal is not None and call.principal.administrator and not call.privileged:
             return
         namespace = new["metadata"]["namespace"]
+        if not call.privileged:
+            _check_owners(resource, new, old, call)
         found = foreign_fields(resource.qualified, new, owner.name, namespace)
         if call.privileged:  # the user is stamped, not refused: controllers copy templates
             found = {problem: value for problem, value in found.items() if not problem[0].endswith(f"[{USER}]")}
@@ -90,6 +92,16 @@ class SharedAdmission:
                     f"queue {queue!r}{whose} is for {listed.strip() or 'nobody'}; user {owner.name!r} may not use it"
                 )
                 raise _refused(resource, new, [("spec.queue", reason)])
+
+
+def _check_owners(resource: Resource, new: Object, old: Object | None, call: RequestContext) -> None:
+    """An owner is in the same namespace: an object that depends on that of another user could block its deletion."""
+    known = {each.get("uid") for each in (old or {}).get("metadata", {}).get("ownerReferences") or ()}
+    for at, reference in enumerate(new["metadata"].get("ownerReferences") or ()):
+        if reference.get("uid") in known or call.find_owner(reference, new["metadata"]["namespace"]) is not None:
+            continue
+        field = f"metadata.ownerReferences[{at}]"
+        raise _refused(resource, new, [(field, "the owner must be an object of the same namespace")])
 
 
 def _is_listed(listed: str, user: str, groups: tuple[str, ...]) -> bool:

@@ -40,7 +40,7 @@ class BlockedJobs:
         self._batches.pop(leaf, None)
 
     def begin_batch(self) -> int:
-        """What is blocked from now on is blocked by one change, and is reported in the order of arrival."""
+        """What is blocked from now on is blocked by one change: jobs of all lines are reported in order of arrival."""
         before = self._batch
         self._count += 1
         self._batch = self._count
@@ -53,16 +53,17 @@ class BlockedJobs:
     def take(self, note: Callable[[JobNode], str]) -> Iterator[tuple[JobNode, str]]:
         """Each job that may have to be told, with its condition, of which ``note`` is the end; empties the record."""
         found: list[tuple[JobNode, str]] = []
-        batch = -1
+        batch, with_lines = -1, False
         for blocked, reason in self._reasons.items():
             if self._batches[blocked] != batch or not batch:
-                yield from _by_arrival(found)
-                found, batch = [], self._batches[blocked]
+                yield from _by_arrival(found) if with_lines else found
+                found, batch, with_lines = [], self._batches[blocked], False
             if isinstance(blocked, WaitingLine):
                 found += _untold(blocked, reason, note)
+                with_lines = True
             else:
                 found.append((blocked, reason + note(blocked)))
-        yield from _by_arrival(found)
+        yield from _by_arrival(found) if with_lines else found
         self._reasons.clear()
         self._batches.clear()
 
@@ -80,9 +81,8 @@ def _untold(line: WaitingLine, reason: str, note: Callable[[JobNode], str]) -> l
 
 
 def _by_arrival(found: list[tuple[JobNode, str]]) -> list[tuple[JobNode, str]]:
-    if len(found) > 1:
-        found.sort(key=lambda entry: _arrival(entry[0]))
-    return found
+    """In the order in which the jobs began to wait, whether by themselves or in lines."""
+    return sorted(found, key=lambda entry: _arrival(entry[0]))
 
 
 def _arrival(leaf: JobNode) -> tuple[int, int]:

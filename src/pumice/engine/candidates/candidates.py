@@ -50,6 +50,7 @@ class Candidates:
         self._kept_out: list[AllocationUnit] = []  # failed while capacity was reserved for others
         self.fifo_queues = FifoQueues(state)
         self.blocked_jobs = BlockedJobs()
+        self._sort_keys: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.lines = WaitingLines(order, self.units, self.blocked_jobs, self.heterogeneous_jobs)
 
     # --- job changes --------------------------------------------------------------------------------------------
@@ -64,7 +65,7 @@ class Candidates:
         keys = self._keys(leaf)
         demand, gang = demand_of(leaf, self.nodes, self.state.capacity, open_queue=open_queue, start=start)
         moved = (demand, gang, keys.rank_class) != (leaf.demand, leaf.gang, leaf.rank_class)
-        leaf.demand, leaf.gang, leaf.rank_class = demand, gang, keys.rank_class
+        leaf.demand, leaf.gang, leaf.rank_class = demand, gang, self._shared(keys.rank_class)
         if moved:
             self.order.tree.regroup[leaf] = None
         if moved or len(demand.parts) > 1:
@@ -112,7 +113,7 @@ class Candidates:
 
     def _set_keys(self, leaf: JobNode, keys: JobSortKeys) -> None:
         if (keys.before, keys.after) != (leaf.before, leaf.after):
-            leaf.before, leaf.after = keys.before, keys.after
+            leaf.before, leaf.after = self._shared(keys.before), self._shared(keys.after)
             self.order.tree.mark(leaf)
             self.order.tree.moved[leaf] = None
 
@@ -124,6 +125,10 @@ class Candidates:
             return keys
         class_ = (*keys.rank_class, leaf.rank[0])
         return JobSortKeys(class_, (), class_)
+
+    def _shared(self, key: tuple[int, ...]) -> tuple[int, ...]:
+        """One object for equal sort keys: many jobs have the same."""
+        return self._sort_keys.setdefault(key, key)
 
     # --- units ------------------------------------------------------------------------------------------------
 

@@ -51,15 +51,16 @@ class WaitingLines(LineKeeper):
 
     def enter(self, leaf: JobNode, line: WaitingLine) -> None:
         """Move a job to a line."""
+        self._heterogeneous_jobs.pop(leaf, None)
         if leaf.waiting_line is line:
             line.untold[leaf.serial] = leaf  # it is offered again: another condition may have been written meanwhile
             return
         if leaf.waiting_line is not None:
             self._order.leave_line(leaf)
+            self._heterogeneous_jobs.pop(leaf, None)
         self.leave_unit(leaf, line.unit)
         leaf.unit = line.unit
         self._order.line_up(leaf, line)
-        self._heterogeneous_jobs.pop(leaf, None)
 
     def left(self, line: WaitingLine, leaf: JobNode) -> None:
         """A job has left its line: what was recorded of the line holds for it, and an empty line is forgotten."""

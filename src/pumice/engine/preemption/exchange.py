@@ -85,7 +85,7 @@ def shortfalls(leaf: JobNode, capacity: list[int]) -> list[float]:
     """How far the branches down to a job exceed their entitlement to its unit; a list that sorts as the walk does."""
     branches = [leaf, *_ancestors(leaf)]
     ask: Items = leaf.unit.ask
-    return [min((node.held[j] - node.due[j]) / (capacity[j] or 1) for j, _ in ask) for node in reversed(branches)]
+    return [min(((n.held[j] - n.due[j]) / (capacity[j] or 1) for j, _ in ask), default=0.0) for n in reversed(branches)]
 
 
 class ExchangeRule:

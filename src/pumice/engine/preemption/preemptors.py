@@ -346,6 +346,7 @@ class Preemptors:
             self._pool,
             lambda level: self._freeable_below(context, level),
             across=self.across_queues,
+            max_lost_work=self.cooldown.max_lost_work,
         )
 
     def _freeable_below(self, context: SchedulingContext, level: ShareNode | None) -> FreeableCapacity:

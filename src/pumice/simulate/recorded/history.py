@@ -51,6 +51,7 @@ class History:
     busy: set[int] = field(default_factory=set)  # times of cycles with events or decisions
     follows_phases: bool = False  # whether the log has phases that follow from decisions
     decisions: int = 0
+    jobs: int = 0
 
     def script_of_bind(self, task: str, number: int) -> list[TimedEvent] | None:
         """What follows the bind of a task, counted from 0; None: the log knows no run of it.
@@ -84,6 +85,7 @@ class _Reader:
         self._unfinished: dict[str, set[str]] = {}  # tasks of each job
         self._to_replace: dict[tuple[str, Vector], list[Script]] = {}  # evicted tasks that have not come back
         self._evicted: dict[str, Script] = {}
+        self.history.jobs = len(self._jobs)
         for task in self._tasks.values():
             self._count(task)
 
@@ -167,6 +169,7 @@ class _Reader:
         if known is not None and known != job and replace(known, phase=job.phase) == job:
             self.history.follows_phases = True
         elif known != job:
+            self.history.jobs += known is None
             self.history.outside.append(one)
 
     def _job_gone(self, key: str, one: TimedEvent) -> None:

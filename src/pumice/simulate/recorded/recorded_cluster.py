@@ -50,8 +50,8 @@ class RecordedCluster:
         self.grace = grace
         self.now = engine.now
         self.cycles = 0
-        self._kept_queues = kept_queues
-        self._replaces = replaces_engine
+        self.kept_queues = kept_queues
+        self.replaces_engine = replaces_engine
         self._queue: list[tuple[int, int, str, int, Event | EngineReplaced]] = [
             (one.time, one.serial, "", 0, one.event) for one in history.outside
         ]
@@ -123,7 +123,7 @@ class RecordedCluster:
         return found
 
     def _replace_engine(self, event: EngineReplaced) -> None:
-        if self._replaces:
+        if self.replaces_engine:
             config = read_config(event.config, event.source)
             self.engine = reconfigured(self.engine, config, plugin_factories(config))
 
@@ -137,7 +137,7 @@ class RecordedCluster:
             if event.kind is JobSpec and event.key not in self.history.cancelled and self._is_unfinished(event.key):
                 self._to_delete.add(event.key)
                 return None
-            if event.kind is Queue and event.key in self._kept_queues:
+            if event.kind is Queue and event.key in self.kept_queues:
                 return None
             if (
                 event.kind is TaskSpec
@@ -150,7 +150,7 @@ class RecordedCluster:
         if not isinstance(event, Changed):
             return event
         described = event.object
-        if isinstance(described, Queue) and described.name in self._kept_queues:
+        if isinstance(described, Queue) and described.name in self.kept_queues:
             known = self.engine.state.queues.get(described.name)
             return Changed(replace(known, state=described.state)) if known is not None else None
         if isinstance(described, JobSpec):

@@ -293,8 +293,17 @@ def entry_of(node: ShareNode, key: float) -> Entry:
     return ((), key, (), latest, node.rank, node)
 
 
+def asks_of(ask: Items | None) -> tuple[int, ...]:
+    """The resources of a request, ascending; none for a job that is no candidate."""
+    return tuple(sorted([j for j, _ in ask])) if ask else ()
+
+
 def _recount(leaf: JobNode, old: Items | None, new: Items | None) -> None:
-    node: ShareNode | None = leaf
+    leaf.able_asks = asks_of(new)
+    if not leaf.dirty and leaf.parent is not None:
+        leaf.dirty = True
+        leaf.parent.child_heap.changed.append(leaf)
+    node: ShareNode | None = leaf.parent
     while node is not None:
         count, changed = node.able_count, False
         for j, _ in old or ():

@@ -15,10 +15,18 @@ from operator import attrgetter
 
 from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.integer_target.rounding import IntegerTargets
-from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER, HeapOrder, compact, entry_of
+from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER, HeapOrder, asks_of, compact, entry_of
 from pumice.engine.fairness.preemption_rules.rules import PreemptionRule, TargetRule
 from pumice.engine.fairness.preemption_rules.task_rights import is_owed
-from pumice.engine.fairness.share_tree.tree import Entry, JobNode, NodeKind, ShareNode, ShareTree, latest_start
+from pumice.engine.fairness.share_tree.tree import (
+    Entry,
+    JobNode,
+    NodeKind,
+    ShareNode,
+    ShareTree,
+    latest_start,
+    own_target,
+)
 from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
 from pumice.model.specs import Items
 
@@ -72,6 +80,8 @@ class TargetOrder(HeapOrder):
 
     def transfer_entitlement(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
         """Move a unit of one job's integer target to another job."""
+        own_target(leaf)
+        own_target(heir)
         for j, amount in items:
             leaf.integer_target[j] -= amount
             heir.integer_target[j] += amount
@@ -139,7 +149,9 @@ class TargetOrder(HeapOrder):
         if able is was_able and owed is was_owed:
             return
         leaf.counted_able, leaf.counted_owed = able, owed
-        node: ShareNode | None = leaf
+        leaf.able_asks, leaf.owed_asks = asks_of(able), asks_of(owed)
+        self.tree.flag(leaf)
+        node: ShareNode | None = leaf.parent
         while node is not None:
             if able is not was_able and _count(node.able_count, was_able, able):
                 node.able_asks = tuple(j for j, n in enumerate(node.able_count) if n)
@@ -153,7 +165,7 @@ class TargetOrder(HeapOrder):
 
     def set_candidates(self, leaves: list[JobNode], ask: Items, able: bool) -> None:
         """The same for many jobs that wait with one unit: the nodes above are counted once for all jobs of a parent."""
-        asks = tuple(sorted([j for j, _ in ask])) if able else ()
+        asks = asks_of(ask) if able else ()
         now_able = ask if able else None
         sums: dict[ShareNode, tuple[int, int]] = {}
         for leaf in leaves:
@@ -168,9 +180,6 @@ class TargetOrder(HeapOrder):
             more_able = (now_able is not None) - (was_able is not None)
             more_owed = (now_owed is not None) - (was_owed is not None)
             leaf.counted_able, leaf.counted_owed = now_able, now_owed
-            for j, _ in ask:
-                leaf.able_count[j] += more_able
-                leaf.owed_count[j] += more_owed
             leaf.able_asks, leaf.owed_asks = asks, asks if now_owed is not None else ()
             parent = leaf.parent
             assert parent is not None
@@ -189,6 +198,7 @@ class TargetOrder(HeapOrder):
     def restructure(self) -> None:
         """Ages and weights of nodes may differ: round everything from scratch."""
         self.rounding.forget_all()
+        self.tree.reshaped = True
 
     def refresh_targets(self, *, demand_changed: bool) -> list[JobNode]:
         """Solve if the fluid target can have changed; round in any case."""
