@@ -175,7 +175,7 @@ class RequestHandler:
         if target.subresource not in {"", "status", "scale"}:
             raise status.method_not_allowed()
         form = _form(request)
-        record = self._reader(target, call).get(
+        record = (await self._reader(target, call)).get(
             target, requests.parse_resource_version(query.get("resourceVersion", ""))
         )
         if target.subresource == "scale":
@@ -187,20 +187,21 @@ class RequestHandler:
     async def _list(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request, listing=True)
         chosen = requests.parse_selection(target.resource, query)
-        listing = self._reader(target, call).list(
-            target, chosen, requests.parse_read_options(target, query, watch=False)
-        )
+        reader = await self._reader(target, call)
+        listing = reader.list(target, chosen, requests.parse_read_options(target, query, watch=False))
         size = sum([len(record.value) for record in listing.records]) if form != PLAIN else 0
         if size >= (LARGE_YAML if form.media == YAML else LARGE_LIST):
             return await self._side_thread.run(lambda: _many(target, listing, form, query))
         return _many(target, listing, form, query)
 
-    def _reader(self, target: Target, call: RequestContext) -> ObjectReader | UsageReader:
+    async def _reader(self, target: Target, call: RequestContext) -> ObjectReader | UsageReader:
+        reads = self._api.reads if call.view is None else ObjectReader(call.view)
         if not target.resource.derived_from:
-            return self._api.reads if call.view is None else ObjectReader(call.view)
+            return reads
         from kubesim.api.usage_metrics import UsageReader
+        from kubesim.kubelet.node_usage import read_node_usage
 
-        return UsageReader(self._api, time.time())
+        return UsageReader(self._api, reads, time.time(), await read_node_usage(self._api))
 
     async def _log(self, target: Target, query: Query) -> Response:
         pod, options = subresources.read_log(self._api, target, query)

@@ -23,6 +23,7 @@ from pumice.agent.node_registration import NodeRegistration
 from pumice.agent.pod_folders import PodFolders
 from pumice.agent.pod_refusals import Abilities
 from pumice.agent.pod_worker import NodeContext, PodWorker
+from pumice.agent.resting_memory import release_memory_repeatedly
 from pumice.agent.shim.process_start import may_mount
 from pumice.agent.shim.records import read_record, write_record
 from pumice.kube.client.api import Api, ListOptions
@@ -98,6 +99,7 @@ class NodeAgent:
                 self._worker.adopt_folders()
                 tasks.create_task(self._worker.work_queue.run())
                 tasks.create_task(self._hear_shims())
+                tasks.create_task(release_memory_repeatedly())
         finally:
             self._logs.close()
 

@@ -174,6 +174,11 @@ class PodFolders:
         folder.remove()
         self._folders.pop(folder.uid, None)
 
+    def taken_ports(self) -> set[int]:
+        """The ports that pods have which have not ended."""
+        plans = [folder.plan for folder in self if folder.plan is not None and not folder.finished]
+        return {port for plan in plans for port in plan.get("ports", ())}
+
     def taken_devices(self, resource: str) -> set[str]:
         """The devices that pods have which have not ended."""
         return {

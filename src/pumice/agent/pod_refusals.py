@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from pumice.agent.job_hosts import PLUGIN_PORTS, plugin_volumes
 from pumice.kube.resources import Document
 
 VOLUMES = ("emptyDir", "hostPath", "configMap", "secret", "downwardAPI")
@@ -64,6 +65,7 @@ def refusals(pod: Document, abilities: Abilities) -> list[str]:
     for part in ("initContainers", "containers"):
         for at, container in enumerate(spec.get(part) or ()):
             found += _container(container, f"spec.{part}[{at}]", spec, abilities, user)
+            found += _mounts(container, f"spec.{part}[{at}]", spec, abilities, plugin_volumes(pod))
     return found
 
 
@@ -73,7 +75,8 @@ def _container(container: Document, where: str, spec: Document, abilities: Abili
     for name, reason in CONTAINER_UNSERVED.items():
         if container.get(name):
             yield f"{where}.{name}: {reason}"
-    if container.get("ports") and not spec.get("hostNetwork"):
+    ports = [port for port in container.get("ports") or () if port.get("name") not in PLUGIN_PORTS]
+    if ports and not spec.get("hostNetwork"):
         yield f"{where}.ports: a process has no ports of its own; set spec.hostNetwork to use those of the machine"
     if where.startswith("spec.initContainers") and container.get("restartPolicy"):
         yield f"{where}.restartPolicy: init containers that keep running are not supported"
@@ -81,10 +84,11 @@ def _container(container: Document, where: str, spec: Document, abilities: Abili
         if container.get(name) and "exec" not in container[name]:
             yield f"{where}.{name}: only exec probes are supported"
     yield from _security(container.get("securityContext") or {}, f"{where}.securityContext", user, abilities)
-    yield from _mounts(container, where, spec, abilities)
 
 
-def _mounts(container: Document, where: str, spec: Document, abilities: Abilities) -> Iterator[str]:
+def _mounts(
+    container: Document, where: str, spec: Document, abilities: Abilities, plugins: Collection[str]
+) -> Iterator[str]:
     volumes = {volume["name"]: volume for volume in spec.get("volumes") or ()}
     for at, mount in enumerate(container.get("volumeMounts") or ()):
         target = os.path.normpath(mount["mountPath"])
@@ -94,7 +98,7 @@ def _mounts(container: Document, where: str, spec: Document, abilities: Abilitie
             yield f"{where}.volumeMounts[{at}].subPath: must be a path below the volume, without variables"
         source = (volumes.get(mount["name"], {}).get("hostPath") or {}).get("path")
         in_place = source is not None and os.path.normpath(source) == target and not mount.get("readOnly")
-        if not abilities.mounts and not in_place:
+        if not abilities.mounts and not in_place and mount["name"] not in plugins:
             yield (
                 f"{where}.volumeMounts[{at}]: the agent may not mount; only a hostPath at its own path, "
                 "not read only, is possible"

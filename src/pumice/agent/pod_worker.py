@@ -19,6 +19,8 @@ from kubebase.timestamps import stamp
 from kubebase.work_queue import RetryPolicy, WorkQueue
 from pumice.agent.cgroups import Cgroups
 from pumice.agent.environment import MissingError, Referenced
+from pumice.agent.host_lookup import HostLookup
+from pumice.agent.job_hosts import JobHosts, host_name
 from pumice.agent.machine import GPU, Machine
 from pumice.agent.owners import OwnerError, find_identity
 from pumice.agent.pod_folders import PodFolder, PodFolders
@@ -67,6 +69,7 @@ class PodWorker:
         self._api = api
         self._folders = folders
         self._node = node
+        self._hosts = HostLookup(api, node.address)
         self._pods: dict[str, Document] = {}
         self._registry = Registry()
         self._admitted: dict[str, Vector] = {}  # requests of pods that have not ended
@@ -163,7 +166,12 @@ class PodWorker:
             await self._wait_for(pod, str(error))
             return MISSING_SECONDS
         try:
-            self._write_plan(pod, folder, referenced, identity)
+            hosts = await self._hosts.find(pod, referenced, self._folders.taken_ports())
+        except MissingError as error:
+            await self._wait_for(pod, str(error))
+            return LEAVING_SECONDS if host_name(pod) else MISSING_SECONDS
+        try:
+            self._write_plan(pod, folder, referenced, hosts, identity)
         except (MissingError, OSError) as error:
             await self._wait_for(pod, str(error))
             return MISSING_SECONDS
@@ -171,7 +179,9 @@ class PodWorker:
         self.work_queue.add(folder.uid)
         return None
 
-    def _write_plan(self, pod: Document, folder: PodFolder, referenced: Referenced, identity: Identity | None) -> None:
+    def _write_plan(
+        self, pod: Document, folder: PodFolder, referenced: Referenced, hosts: JobHosts, identity: Identity | None
+    ) -> None:
         """Choose GPUs and write the plan in one step, so that no other pod can be given the same."""
         taken = self._folders.taken_devices(GPU)
         free = [gpu.uuid for gpu in self._node.machine.gpus if gpu.uuid not in taken]
@@ -179,8 +189,19 @@ class PodWorker:
         if count > len(free):
             raise MissingError(f"{count} GPUs requested, {len(free)} free; waiting for pods that are ending")
         node = self._node
-        context = PlanContext(folder.path, referenced, free[:count], node.cgroups, node.address, node.notify, identity)
+        context = PlanContext(
+            folder.path,
+            referenced,
+            free[:count],
+            node.cgroups,
+            node.address,
+            node.notify,
+            hosts,
+            node.abilities.mounts,
+            identity,
+        )
         folder.write_plan(make_plan(pod, context))
+        self._hosts.release(folder.uid)
 
     async def _wait_for(self, pod: Document, message: str) -> None:
         """Report that the containers wait for something."""
@@ -303,6 +324,7 @@ class PodWorker:
 
     def _forget(self, uid: str) -> None:
         self._admitted.pop(uid, None)
+        self._hosts.release(uid)
         descriptor = self._watched.pop(uid, None)
         if descriptor is not None:
             asyncio.get_running_loop().remove_reader(descriptor)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from pumice.agent.environment import MissingError, Referenced, field_value, resource_value
+from pumice.agent.job_hosts import SSH, SVC, JobHosts, plugin_volumes
 from pumice.agent.shim.records import Identity, MountPlan
 from pumice.kube.resources import Document
 
@@ -14,7 +15,12 @@ FOLDER = "volumes"
 
 
 def make_volumes(
-    pod: Document, folder: Path, referenced: Referenced, address: str, identity: Identity | None = None
+    pod: Document,
+    folder: Path,
+    referenced: Referenced,
+    address: str,
+    hosts: JobHosts,
+    identity: Identity | None = None,
 ) -> dict[str, Path]:
     """Make the folders of all volumes; where each of them is, by name.
 
@@ -22,25 +28,37 @@ def make_volumes(
     does that.
     """
     found = {}
+    plugins = plugin_volumes(pod)
     for volume in pod["spec"].get("volumes") or ():
         name, host = volume["name"], volume.get("hostPath")
+        if plugins.get(name) == SSH:
+            continue  # processes use the keys of their user
         if identity is not None and host:
             found[name] = Path(os.path.normpath(host["path"]))
             continue
         found[name] = _make_volume(pod, volume, folder / FOLDER / name, referenced, address)
+        if plugins.get(name) == SVC:
+            for file in found[name].iterdir():
+                file.write_text(hosts.rewrite(file.read_text()))
         if identity is not None:
             _give_to(found[name], identity)
     return found
 
 
 def container_mounts(
-    pod: Document, container: Document, volumes: dict[str, Path], identity: Identity | None = None
+    pod: Document,
+    container: Document,
+    volumes: dict[str, Path],
+    identity: Identity | None = None,
+    skipped: Collection[str] = (),
 ) -> list[MountPlan]:
     """Where a container sees its volumes. Mount points that are missing are made: as empty folders or files."""
     if identity is not None:
-        return [*_user_mounts(pod, container, volumes)]
+        return [*_user_mounts(pod, container, volumes, skipped)]
     found: list[MountPlan] = []
     for mount in container.get("volumeMounts") or ():
+        if mount["name"] in skipped:
+            continue
         source = volumes[mount["name"]] / (mount.get("subPath") or "")
         target = Path(os.path.normpath(mount["mountPath"]))
         read_only = bool(mount.get("readOnly"))
@@ -69,10 +87,14 @@ def container_mounts(
     return found
 
 
-def _user_mounts(pod: Document, container: Document, volumes: dict[str, Path]) -> Iterator[MountPlan]:
+def _user_mounts(
+    pod: Document, container: Document, volumes: dict[str, Path], skipped: Collection[str]
+) -> Iterator[MountPlan]:
     """The same for a process of a user, which makes and opens everything itself: with the rights of the user."""
     hosts = {volume["name"]: volume.get("hostPath") for volume in pod["spec"].get("volumes") or ()}
     for mount in container.get("volumeMounts") or ():
+        if mount["name"] in skipped:
+            continue
         source, host = volumes[mount["name"]], hosts[mount["name"]]
         target = os.path.normpath(mount["mountPath"])
         kind = (host.get("type") or "") if host else ""

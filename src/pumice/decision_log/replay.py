@@ -148,7 +148,7 @@ def first_cycle(path: Path) -> int:
 
 def began(path: Path) -> int:
     """When a file was begun, in microseconds; raises LogError."""
-    return _Reading(path, lambda size: None).heading().began
+    return LogReading(path, lambda size: None).heading().began
 
 
 def first_time(path: Path) -> int | None:

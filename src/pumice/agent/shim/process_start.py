@@ -10,6 +10,7 @@ import ctypes
 import os
 import resource
 import signal
+import socket
 import stat
 
 from pumice.agent.shim.process_identity import become, give_pipe, open_source, open_target, take_groups
@@ -18,6 +19,9 @@ from pumice.agent.shim.records import ContainerPlan, Identity, MountPlan
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 CLONE_NEWNS = 0x00020000
 MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
+
+OUTPUT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+"""How the file for a copy of the output is opened; a pipe without a reader must not block the shim."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -39,14 +43,19 @@ def may_mount() -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-def start_process(plan: ContainerPlan, command: list[str], output: int, errors: int) -> int:
-    """Start a program as part of a container. Returns its pid; ``StartError`` if it does not run."""
+def start_process(
+    plan: ContainerPlan, command: list[str], output: int, errors: int, copy: socket.socket | None = None
+) -> int:
+    """Start a program as part of a container. Returns its pid; ``StartError`` if it does not run.
+
+    ``copy``: where the child sends the descriptor of the plan's output file, which it opens with its own rights.
+    """
     parent, (heard, said) = os.getpid(), os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
         os.close(heard)
         try:
-            _become(plan, command, output, errors, parent)
+            _become(plan, command, output, errors, parent, copy)
         except BaseException as error:  # the child must end here, whatever happens
             os.write(said, _trouble(error, command).encode())
         os._exit(127)
@@ -59,7 +68,9 @@ def start_process(plan: ContainerPlan, command: list[str], output: int, errors: 
     return pid
 
 
-def _become(plan: ContainerPlan, command: list[str], output: int, errors: int, parent: int) -> None:
+def _become(
+    plan: ContainerPlan, command: list[str], output: int, errors: int, parent: int, copy: socket.socket | None
+) -> None:
     os.setsid()
     identity = plan.get("identity")
     for path in plan["joined"]:
@@ -79,6 +90,8 @@ def _become(plan: ContainerPlan, command: list[str], output: int, errors: int, p
     if os.getppid() != parent:
         raise StartError("the shim has ended")
     os.chdir(plan["folder"])
+    if copy is not None:
+        socket.send_fds(copy, [b"+"], [os.open(plan.get("output", ""), OUTPUT_FLAGS, 0o666)])
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(output, 1)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 PLAN, SHIM, STATE, STOP, LOCK = "plan.json", "shim.json", "state.json", "stop.json", "lock"
 LOGS = "logs"
@@ -77,6 +77,8 @@ class ContainerPlan(TypedDict):
     data_limit: int
     """Bytes of memory for each process, where no cgroup limits them together; 0: no limit."""
     probes: dict[str, ProbePlan]
+    output: NotRequired[str]
+    """The file to which the output is appended as well, with the rights of the process; empty: none."""
     identity: Identity | None
     """As whom it runs; None: as whoever runs the shim."""
 
@@ -94,6 +96,8 @@ class PodPlan(TypedDict):
     containers: list[ContainerPlan]
     devices: dict[str, list[str]]
     """The devices that are the pod's alone, by resource."""
+    ports: NotRequired[list[int]]
+    """The ports of the machine at which the pod is to listen."""
     requests: dict[str, str]
     cgroups: list[str]
     """The cgroup folders of the pod, those of containers first."""

@@ -20,7 +20,7 @@ from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
     from pumice.agent.node_agent import NodeAgent
-    from pumice.observability.endpoints import Probes
+    from pumice.observability.process_probes import Probes
 
 
 @click.command()
@@ -79,7 +79,7 @@ def agent(
         choose_cgroups,
         hold_folder,
     )
-    from pumice.observability.endpoints import Probes
+    from pumice.observability.process_probes import Probes
 
     if shared and os.geteuid() != 0:
         raise click.UsageError("--shared needs root: only root may start processes as other users")
@@ -109,7 +109,7 @@ def agent(
         return Probes(alive=lambda: "", ready=lambda: worker.unready_reason)
 
     try:
-        run_daemon(access, lambda api: NodeAgent(api, settings), "running pods of", answering, probes)
+        run_daemon(access, lambda api: NodeAgent(api, settings), "running pods of", answering, probes, small=True)
     except FieldError as error:
         raise click.UsageError(str(error)) from None
     finally:

@@ -125,9 +125,9 @@ class Client:
 
     # ---- changing -------------------------------------------------------------------------------------------------
 
-    def create(self, path: str, new: Document) -> Document:
-        """Make an object in a collection."""
-        return self._call("POST", path, new)
+    def create(self, path: str, new: Document, *, dry_run: bool = False) -> Document:
+        """Make an object in a collection; ``dry_run``: only try it, with defaults and checks."""
+        return self._call("POST", _with(path, {"dryRun": "All"}) if dry_run else path, new)
 
     def merge(self, path: str, patch: Document) -> Document:
         """Change an object by a merge patch."""
