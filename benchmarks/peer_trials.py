@@ -43,11 +43,6 @@ PEERS = (
         "hierarchical DRF, predicates and node order; of many nodes it looks at a sample",
         gangs=True,
     ),
-    Peer(
-        "kube-scheduler",
-        "kubescheduler",
-        "its default profile, one pod after the other, without queues and fairness; of many nodes it looks at a sample",
-    ),
 )
 SHARED_FOLDERS = ("kubeobjects", "trial")  # of peers/: what the programs have in common
 

@@ -102,7 +102,7 @@ def _name(pid: int) -> str:
         return "?"
     if "pumice" in words:
         return words[words.index("pumice") + 1]
-    return Path(words[0]).name
+    return Path(words[0]).name.removesuffix(":")
 
 
 def _proportional_kib(pid: int) -> int:

@@ -25,7 +25,7 @@ from benchmarks.machine_clusters import Cluster, PumiceHere, Slurm, missing_slur
 
 NOT_INSTALLED = 3  # exit status
 RESULTS = Path(__file__).parent / "results" / "slurm.json"
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 
 
 def time_to_start(cluster: Cluster, way: str, folder: Path) -> float:
