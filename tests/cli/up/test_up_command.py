@@ -134,6 +134,8 @@ def test_port_in_use_is_an_error(home: dict[str, str], tmp_path: Path) -> None:
             "cannot be combined with --nodes",
         ),
         (["--node-capacity", "cpu=1"], "--node-capacity: memory is missing"),
+        (["--shared"], "--shared needs --here"),
+        (["--here", "--admins", "root"], "--admins and --socket need --shared"),
         (["--nonsense"], "No such option"),
     ],
 )
