@@ -7,8 +7,8 @@ not call conversion webhooks (with a single version there is nothing to convert,
 
 from __future__ import annotations
 
-import hashlib
 import re
+from _blake2 import blake2b  # hashlib would load OpenSSL, 4 MB
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -288,7 +288,7 @@ _examined: OrderedDict[tuple[bytes, str], Examination] = OrderedDict()
 
 def _examine(openapi: Object, where: str) -> Examination:
     """Examine a schema. Results are kept by content: one that is large is examined once, beside other requests."""
-    digest = hashlib.blake2b(msgspec.json.encode(openapi), digest_size=16).digest()
+    digest = blake2b(msgspec.json.encode(openapi), digest_size=16).digest()
     known = _examined.get((digest, where))
     if known is None:
         known = _problems_and_rules(openapi, where)
