@@ -58,16 +58,17 @@ def allocate(workload: Workload) -> dict[str, float]:
     for event in workload.events(engine.state.registry):
         engine.apply(event)
     gc.collect()
-    start = perf_counter()
+    start, began = perf_counter(), process_time()
     engine.prepare()
     settled = perf_counter()
     decisions = engine.cycle(0)
-    seconds = perf_counter() - start
+    seconds, cpu_seconds = perf_counter() - start, process_time() - began
     placed = sum(isinstance(decision, Bind) for decision in decisions)
     engine.validate()
     return {
         "placements": placed,
         "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
         "settle_seconds": settled - start,
         "placements_per_second": placed / seconds,
         "peak_rss_mib": peak_mib(),

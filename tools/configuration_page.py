@@ -70,7 +70,7 @@ Their arguments stand under `configurations`:
 ```yaml
 configurations:
 - name: reclaim
-  arguments: {reclaim.patience: 30, reclaim.minRuntime: 60}
+  arguments: {reclaim.patience: 30, reclaim.minRuntime: 60, reclaim.maxLostWork: 3600}
 ```
 
 | action | does |

@@ -136,12 +136,20 @@ def _take_runc(work: Path) -> None:
     if on_path := shutil.which(RUNC):
         shutil.copy2(on_path, work / RUNC)
         return
-    packages = work / "packages"
+    packaged_program(RUNC, RUNC, work)
+
+
+def packaged_program(package: str, name: str, target: Path) -> Path:
+    """Put a program of a package of the distribution into a folder. Nothing is installed."""
+    packages = target / "packages"
     packages.mkdir()
-    _run(packages, "apt-get", "download", "-q", RUNC)
-    (package,) = packages.glob("*.deb")
-    _run(packages, "dpkg-deb", "--extract", str(package), "unpacked")
-    (packages / "unpacked" / "usr" / "sbin" / RUNC).replace(work / RUNC)
+    _run(packages, "apt-get", "download", "-q", package)
+    (archive,) = packages.glob("*.deb")
+    _run(packages, "dpkg-deb", "--extract", str(archive), "unpacked")
+    (program,) = (path for path in packages.glob(f"unpacked/**/*bin/{name}") if path.is_file())
+    program.replace(target / name)
+    shutil.rmtree(packages)
+    return target / name
 
 
 def _run(place: Path, *command: str) -> None:

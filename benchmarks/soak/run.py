@@ -30,12 +30,15 @@ NODES = 6
 AT_ONCE = 4
 """Jobs in each queue: a few more pods than the nodes have room for."""
 KILL_SECONDS = 15.0
+"""At least so long after the one before, and not before a job has ended since: on a busy machine starts take longer."""
 SAMPLES = 30
 """How often memory is measured."""
 CALM_PART = 2 / 3
 """The part of the time in which nothing is killed."""
 WARM_PART = 1 / 3
 """The part of that after which memory is compared: until then caches fill."""
+WARM_PODS = 4_000
+"""And the pods by which caches of a fixed size are full: remembered Events, values of objects, recent changes."""
 MOST_GROWTH_MB = 5.0
 """By which a process may grow for every 10,000 pods, once it is warm."""
 FEWEST_PODS = 5_000
@@ -59,7 +62,7 @@ class Report:
 
     def growth(self) -> tuple[int, dict[str, float]]:
         """Pods created since memory was warm, and by how many MB each process has grown for 10,000 of them."""
-        warm = self.memory[int(len(self.memory) * WARM_PART) :]
+        warm = [entry for entry in self.memory[int(len(self.memory) * WARM_PART) :] if entry[0] >= WARM_PODS]
         if len(warm) < 2:
             return 0, {}
         (first, before), (last, after) = warm[0], warm[-1]
@@ -99,7 +102,7 @@ async def soak(folder: Path, seconds: float) -> Report:
             tasks = [asyncio.create_task(one) for one in work]
             try:
                 await _calm(cluster, report, jobs, tasks, began + seconds * CALM_PART, seconds * CALM_PART / SAMPLES)
-                await _kill(cluster, report, tasks, began + seconds, min(KILL_SECONDS, seconds / 12))
+                await _kill(cluster, report, jobs, tasks, began + seconds, min(KILL_SECONDS, seconds / 12))
             finally:
                 for task in tasks:
                     task.cancel()
@@ -125,12 +128,16 @@ async def _calm(
 
 
 async def _kill(
-    cluster: SoakCluster, report: Report, tasks: Sequence[asyncio.Task[None]], end: float, pause: float
+    cluster: SoakCluster, report: Report, jobs: Churn, tasks: Sequence[asyncio.Task[None]], end: float, pause: float
 ) -> None:
     """Kill one process after another, the server too."""
     choose = random.Random(19)
+    finished = jobs.finished
     while time.monotonic() < end and not any(task.done() for task in tasks):
         await asyncio.sleep(pause)
+        if jobs.finished == finished:
+            continue  # it has not recovered yet
+        finished = jobs.finished
         victim = choose.choice((*CHILDREN, ""))
         if victim:
             cluster.kill_child(victim)

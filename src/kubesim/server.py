@@ -18,12 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from kubesim import bootstrap, controllers, kinds
+from kubesim.api.access import AccessFactory
 from kubesim.api.admission import AdmissionFactory
 from kubesim.api.client import InProcessClient
 from kubesim.clock import Clock
 from kubesim.controllers import service_accounts
 from kubesim.http.auth import generate_tls, is_loopback, load_or_create_token, load_tls, needs_tls
 from kubesim.http.listen import bind_sockets, compact_periodically, run_controllers, serve_http
+from kubesim.http.unix_socket import bind_unix_socket
 from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.kinds import custom_resources
 from kubesim.kubeconfig import require_own_kubeconfig, write_kubeconfig
@@ -58,6 +60,12 @@ class ServerSettings:
     """Creates further initial objects (definitions and others) before the first request is answered."""
     more_controllers: Callable[[InProcessClient, Clock], Sequence[Coroutine[Any, Any, None]]] | None = None
     """Controllers of the embedding program, each to be run until cancelled."""
+    access: AccessFactory | None = None
+    """Creates the policy that knows users and what they may do; None: there is one user, who may do everything."""
+    unix_socket: Path | None = None
+    """The socket on which users of this machine are known by the kernel; needs ``access``."""
+    announce: Callable[[str, bytes], None] | None = None
+    """Hears the address of the server and the authority of its certificate before the first request is answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,7 @@ async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningClus
         require_unused(settings.data)
     async with AsyncExitStack() as stack:
         sockets = stack.enter_context(bind_sockets(settings.host, settings.port))
+        unix = stack.enter_context(bind_unix_socket(settings.unix_socket)) if settings.unix_socket else None
         store = await Store.open(settings.data, settings.identity)
         stack.push_async_callback(store.close)
         inside = WILDCARDS.get(settings.host, settings.host)
@@ -107,11 +116,15 @@ async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningClus
         work += settings.more_controllers(api, clock) if settings.more_controllers else []
         work += [report_unusable(api, clock)] if settings.data else []
         broken = await stack.enter_async_context(run_controllers(*work))
-        context = tls.context if tls else None
-        port = await stack.enter_async_context(serve_http(api, sockets, token=token, tls=context))
-        server = _url(inside, port, secure=tls is not None)
+        context, authority = (tls.context, tls.authority) if tls else (None, b"")
+        server = _url(inside, sockets[0].getsockname()[1], secure=tls is not None)
+        if settings.announce:
+            settings.announce(server, authority)
+        access = settings.access(api) if settings.access else None
+        port = await stack.enter_async_context(
+            serve_http(api, sockets, token=token, tls=context, access=access, unix_socket=unix)
+        )
         store.announce(server)
-        authority = tls.authority if tls else b""
         write_kubeconfig(settings.kubeconfig, server, name=settings.identity.name, token=token, authority=authority)
         yield RunningCluster(api, kubelets, server, _outside(settings.host, port), broken)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -266,3 +268,47 @@ def test_memory_beyond_the_limit_is_oom_killed(tmp_path: Path) -> None:
     on_this_machine(tmp_path, check, cgroups=own_cgroups)
     assert own_cgroups() is not None
     may_use_cgroups()
+
+
+@pytest.mark.skipif(not may_use_cgroups(), reason="needs cgroups that can be written")
+def test_pods_whose_folders_were_removed_are_ended_by_their_cgroups(tmp_path: Path) -> None:
+    async def check(world: AgentWorld) -> None:
+        async with world.agent():
+            await world.submit("one", "echo $$$$; sleep 600")
+            pid = int((await world.lines("one"))[0])
+        shutil.rmtree(world.folder / "pods")
+        async with world.agent():
+            while start_ticks(pid):
+                await asyncio.sleep(0.02)
+            assert (await world.phase("one", "Failed"))["reason"] == "StateLost"
+
+    on_this_machine(tmp_path, check, cgroups=own_cgroups)
+
+
+def test_logs_of_each_container_and_of_the_run_before(tmp_path: Path) -> None:
+    """-c, --previous, --since, --tail and --timestamps together, on a pod whose first container was started again."""
+    side = {"name": "side", "image": "host", "command": ["sh", "-c", "echo beside; sleep 600"]}
+
+    async def check(world: AgentWorld) -> None:
+        async with world.agent():
+            script = f"test -e {tmp_path}/again && echo second && sleep 600; touch {tmp_path}/again; echo first; exit 5"
+            main = {"name": "main", "image": "host", "command": ["sh", "-c", script]}
+            await world.submit("two", spec={"restartPolicy": "OnFailure", "containers": [main, side]})
+            while "restartCount" not in (found := main_status(world)) or not found["restartCount"]:
+                await asyncio.sleep(0.02)
+            while await world.log("two", container="main") != "second\n":
+                await asyncio.sleep(0.02)
+            assert await world.log("two", container="main", previous="true") == "first\n"
+            assert await world.log("two", container="main", sinceSeconds="600", tailLines="5") == "second\n"
+            assert await world.log("two", container="main", sinceTime="2100-01-01T00:00:00Z") == ""
+            assert (await world.log("two", container="side", timestamps="true")).endswith("Z beside\n")
+            with pytest.raises(ApiError, match="a container name must be specified"):
+                await world.log("two")
+            with pytest.raises(ApiError, match="container third is not valid"):
+                await world.log("two", container="third")
+
+    def main_status(world: AgentWorld) -> dict[str, Any]:
+        entries = (world.pod("two").get("status") or {}).get("containerStatuses") or []
+        return next((dict(entry) for entry in entries if entry["name"] == "main"), {})
+
+    on_this_machine(tmp_path, check)

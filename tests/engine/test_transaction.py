@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from pumice.engine.actions.allocate import place_unit
+from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.decisions import Bind
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed
@@ -20,6 +21,12 @@ from tests.support.histories import History, seeds
 from tests.support.pools import make_engine
 
 ALL = ENGINES | WITH_HOLDS
+
+
+def waiting_with(unit: AllocationUnit) -> list[str]:
+    """The jobs that wait with a unit, by themselves or in lines."""
+    members = [leaf for line in unit.lines for leaf in line.members.values()]
+    return sorted(leaf.name for leaf in (*unit.waiting, *members))
 
 
 def seen(engine: Engine) -> dict[str, Any]:
@@ -37,7 +44,7 @@ def seen(engine: Engine) -> dict[str, Any]:
         "fits": {shape.index: nodes.fits_somewhere(shape) for shape in shapes if not shape.coupled},
         "scores": {shape.index: nodes.scored(shape).scores.tolist() for shape in shapes},
         "units": {
-            tuple((shape.index, count) for shape, count in unit.parts): (candidates.is_open(unit), list(unit.waiting))
+            tuple((shape.index, count) for shape, count in unit.parts): (candidates.is_open(unit), waiting_with(unit))
             for unit in candidates.units
         },
         "full": set(candidates.infeasible_shapes),

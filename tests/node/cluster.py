@@ -14,7 +14,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -43,8 +43,8 @@ USERS = {
     "admin": ("admin", "system:masters"),
     "controller-manager": ("system:kube-controller-manager", ""),
     "scheduler": ("system:kube-scheduler", ""),
-    **{node: (f"system:node:{node}", "system:nodes") for node in NODES},
 }
+"""Users of the control plane, each with name and group. Every node has one more."""
 
 
 def unavailable() -> str:
@@ -58,16 +58,19 @@ def unavailable() -> str:
 class NodeCluster:
     """A cluster that runs."""
 
-    def __init__(self, folder: Path, cgroup: str) -> None:
+    def __init__(self, folder: Path, cgroup: str, names: Sequence[str] = NODES, cpus: int | None = None) -> None:
         self.folder = folder
         self._cgroup = cgroup
-        self._tokens = {user: secrets.token_hex(16) for user in USERS}
+        self._names = list(names)
+        self._cpus = cpus
+        self._users = USERS | {name: (f"system:node:{name}", "system:nodes") for name in names}
+        self._tokens = {user: secrets.token_hex(16) for user in self._users}
         block = os.getpid() % 16384
         self._link = [f"10.213.{block >> 6}.{(block & 63) * 4 + host}" for host in (1, 2)]
         self._write_credentials()
         self.kubeconfig = self._kubeconfig("admin", self._link[1])
         self.control = Machine("control", folder / "control")
-        self.nodes = {name: Machine(name, folder / name) for name in NODES}
+        self.nodes = {name: Machine(name, folder / name, cpus) for name in names}
         authority = (folder / "authority.pem").read_bytes()
         self.client = Client(Access(f"https://{self._link[1]}", token=self._tokens["admin"], authority=authority))
 
@@ -104,7 +107,7 @@ class NodeCluster:
     def revive_node(self, name: str) -> None:
         """Start a node again that failed, with what is on its disk."""
         cgroups.reset(f"{self._cgroup}/{name}")
-        node = Machine(name, self.folder / name)
+        node = Machine(name, self.folder / name, self._cpus)
         self.nodes[name] = node
         node.await_ready()
         self._connect_node(node)
@@ -152,7 +155,7 @@ class NodeCluster:
     def _write_credentials(self) -> None:
         names = [CONTROL, SERVICE, self._link[1], "kubernetes.default.svc"]
         issued = issue(names)
-        users = [f'{self._tokens[user]},{name},{name},"{group}"\n' for user, (name, group) in USERS.items()]
+        users = [f'{self._tokens[user]},{name},{name},"{group}"\n' for user, (name, group) in self._users.items()]
         files = {"authority": issued.authorities, "server": issued.certificate, "key": issued.key}
         for name, content in files.items():
             (self.folder / f"{name}.pem").write_bytes(content)
@@ -224,11 +227,11 @@ class NodeCluster:
         self.until(lambda: f" {node.name}@" not in self.control.run("ip", "-oneline", "link"), "the cable is free")
         connect(self.control, node.name, node, "eth0")
         _ip(self.control, "link", "set", node.name, "master", "switch", "up")
-        _ip(node, "addr", "add", f"{_address(node.name)}/24", "dev", "eth0")
+        _ip(node, "addr", "add", f"{self._address(node.name)}/24", "dev", "eth0")
         _ip(node, "link", "set", "eth0", "up")
         _ip(node, "route", "add", "default", "via", CONTROL)
         # A node sends what is for pods elsewhere to the control plane, which knows where they are.
-        _ip(self.control, "route", "replace", _pods(node.name), "via", _address(node.name))
+        _ip(self.control, "route", "replace", self._pods(node.name), "via", self._address(node.name))
 
     def _begin_controllers(self) -> None:
         programs, folder = kubernetes_binaries.cache(), self.folder
@@ -255,7 +258,7 @@ class NodeCluster:
         programs = node_binaries.folder()
         networks = node.folder / "networks"
         networks.mkdir(exist_ok=True)
-        (networks / "pods.conflist").write_text(json.dumps(_pod_network(node)))
+        (networks / "pods.conflist").write_text(json.dumps(_pod_network(node, self._pods(node.name))))
         settings = node.folder / "containerd.toml"
         settings.write_text(_containerd_settings(node, networks))
         node.start("containerd", programs / "containerd", "--config", settings, environment=_path(programs))
@@ -276,9 +279,18 @@ class NodeCluster:
             f"--root-dir={node.folder / 'kubelet'}",
             f"--cert-dir={node.folder / 'kubelet-certificates'}",
             f"--hostname-override={node.name}",
-            f"--node-ip={_address(node.name)}",
+            f"--node-ip={self._address(node.name)}",
             environment=_path(programs),
         )
+
+    def _address(self, name: str) -> str:
+        return f"10.214.0.{10 + self._number(name)}"
+
+    def _pods(self, name: str) -> str:
+        return f"10.214.{self._number(name)}.0/24"
+
+    def _number(self, name: str) -> int:
+        return self._names.index(name) + 1
 
     def _kubelet_settings(self, name: str) -> dict[str, Any]:
         return {
@@ -288,7 +300,7 @@ class NodeCluster:
             "cgroupDriver": "cgroupfs",
             "cgroupRoot": f"{self._cgroup}/{name}",
             "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-            "address": _address(name),
+            "address": self._address(name),
             # Only the control plane and the other node can reach it.
             "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
             "authorization": {"mode": "AlwaysAllow"},
@@ -305,10 +317,12 @@ class NodeCluster:
 
 
 @contextlib.contextmanager
-def node_cluster(folder: Path, archive: Path) -> Iterator[NodeCluster]:
-    """A cluster for the time of a ``with`` block."""
-    with cgroups.own_cgroup(list(NODES)) as cgroup:
-        cluster = NodeCluster(folder, cgroup)
+def node_cluster(
+    folder: Path, archive: Path, names: Sequence[str] = NODES, cpus: int | None = None
+) -> Iterator[NodeCluster]:
+    """A cluster for the time of a ``with`` block. ``cpus`` is what every node offers, if not those of this machine."""
+    with cgroups.own_cgroup(list(names)) as cgroup:
+        cluster = NodeCluster(folder, cgroup, names, cpus)
         try:
             cluster.begin(archive)
             yield cluster
@@ -322,18 +336,6 @@ def is_ready(node: dict[str, Any]) -> bool:
     return conditions.get("Ready") == "True" and not node["spec"].get("taints")
 
 
-def _number(name: str) -> int:
-    return NODES.index(name) + 1
-
-
-def _address(name: str) -> str:
-    return f"10.214.0.{10 + _number(name)}"
-
-
-def _pods(name: str) -> str:
-    return f"10.214.{_number(name)}.0/24"
-
-
 def _ip(machine: Machine, *arguments: str) -> None:
     machine.run("ip", *arguments)
 
@@ -342,11 +344,11 @@ def _path(programs: Path) -> dict[str, str]:
     return {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
 
 
-def _pod_network(node: Machine) -> dict[str, Any]:
+def _pod_network(node: Machine, subnet: str) -> dict[str, Any]:
     addresses = {
         "type": "host-local",
         "dataDir": str(node.folder / "addresses"),
-        "ranges": [[{"subnet": _pods(node.name)}]],
+        "ranges": [[{"subnet": subnet}]],
     }
     bridge = {"type": "bridge", "bridge": "pods", "isDefaultGateway": True, "ipMasq": False, "ipam": addresses}
     return {"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge]}

@@ -1,6 +1,6 @@
 """The first process of a node: it sets up the namespaces that ``unshare`` gave it, and holds them open.
 
-python -m tests.node.first_process NAME FOLDER
+python -m tests.node.first_process NAME FOLDER [CPUS]
 
 It ends when its standard input does, so that a node never outlives the process that started it. When it ends, the
 kernel ends everything in the namespaces: daemons, containers, mounts and interfaces.
@@ -50,6 +50,18 @@ def prepare(name: str, folder: Path) -> None:
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1\n")
 
 
+def show_cpus(folder: Path, count: int) -> None:
+    """Let a kubelet count so many CPUs: it counts folders of ``/sys``. Containers share those that are there."""
+    cpus = _made(folder / "cpu")
+    (cpus / "online").write_text(f"0-{count - 1}\n")
+    for number in range(count):
+        topology = _made(_made(cpus / f"cpu{number}") / "topology")
+        (topology / "core_id").write_text(f"{number}\n")
+        (topology / "physical_package_id").write_text("0\n")
+    _mount("--bind", cpus, "/sys/devices/system/cpu")
+    _mount("--bind", _made(folder / "no-numa-nodes"), "/sys/devices/system/node")
+
+
 def hold() -> None:
     """Reap orphans until standard input ends."""
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -79,6 +91,8 @@ def _run(*command: str | Path) -> None:
 
 if __name__ == "__main__":
     prepare(sys.argv[1], Path(sys.argv[2]))
+    if len(sys.argv) > 3:
+        show_cpus(Path(sys.argv[2]), int(sys.argv[3]))
     sys.stdout.write(f"{READY}\n")
     sys.stdout.flush()
     hold()

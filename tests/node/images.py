@@ -90,6 +90,17 @@ def program_image(name: str, program: Path, target: Path) -> Image:
     return Image(name, [target], {"Entrypoint": [f"/{program.name}"]})
 
 
+def busybox_layer(program: Path, target: Path) -> Path:
+    """A layer with a statically linked BusyBox under the names of all its commands."""
+    commands = run_process([program, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    with tarfile.open(target, "w") as layer:
+        _add(layer, Path("/bin") / program.name, program)
+        for command in sorted(set(commands) - {program.name}):
+            _add_link(layer, Path("/bin") / command, program.name)
+        _add(layer, Path("/etc/passwd"), b"root:x:0:0:root:/:/bin/sh\n")
+    return target
+
+
 def pumice_image(name: str, source: Path, base: Path, work: Path) -> Image:
     """The image of a source tree on a base (see ``write_base``)."""
     work.mkdir()

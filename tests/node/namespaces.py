@@ -21,9 +21,12 @@ _machines: WeakSet[Machine] = WeakSet()
 
 
 class Machine:
-    """One set of namespaces. ``end`` kills all in it at once, as a power failure would."""
+    """One set of namespaces. ``end`` kills all in it at once, as a power failure would.
 
-    def __init__(self, name: str, folder: Path) -> None:
+    ``cpus`` is how many CPUs kubelets find in it, if not those of this machine.
+    """
+
+    def __init__(self, name: str, folder: Path, cpus: int | None = None) -> None:
         self.name = name
         self.folder = folder
         folder.mkdir(exist_ok=True)
@@ -31,6 +34,7 @@ class Machine:
         self.started: dict[str, subprocess.Popen[Any]] = {}
         unshare = ["unshare", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "--mount-proc"]
         command = [*unshare, "--kill-child=KILL", sys.executable, "-m", "tests.node.first_process", name, str(folder)]
+        command += [] if cpus is None else [str(cpus)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._log}
         self._holder = start_process(command, cwd=ROOT, start_new_session=True, text=True, **pipes)
         _machines.add(self)

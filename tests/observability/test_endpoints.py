@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from kubesim.server import RunningCluster
-from pumice.observability.endpoints import AddressError, Endpoints, Probes, parse_address
+from pumice.observability.endpoints import Endpoints
 from pumice.observability.liveness import STUCK, LoopHeartbeat
 from pumice.observability.probes import scheduler_probes
+from pumice.observability.process_probes import AddressError, Probes, parse_address
 from pumice.scheduler.loop import STALLED
 from tests.support.live_cluster import eventually, live, scheduling
 

@@ -20,7 +20,7 @@ from pumice.agent.shim.process_table import cgroup_processes, kill_all, marked_p
 from pumice.embedded.embedded_cluster import with_pumice
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
-from pumice.kube.client.transport import Session
+from pumice.kube.client.light_session import LightSession
 
 NODE = "here"
 CAPACITY = {"cpu": "8", "memory": "8Gi", "nvidia.com/gpu": "2"}
@@ -39,10 +39,12 @@ class AgentWorld:
     cgroups: Cgroups | None = None
 
     @asynccontextmanager
-    async def agent(self) -> AsyncIterator[NodeAgent]:
-        """The agent at work; cancelled at the end, as if it were killed."""
-        machine = find_machine(self.folder, CAPACITY, {})
-        agent = NodeAgent(self.api, AgentSettings(NODE, machine, self.folder, "127.0.0.1", self.cgroups))
+    async def agent(self, name: str = NODE, address: str = "127.0.0.1") -> AsyncIterator[NodeAgent]:
+        """The agent at work; cancelled at the end, as if it were killed. Another name has a folder of its own."""
+        folder = self.folder if name == NODE else self.folder.with_name(name)
+        folder.mkdir(exist_ok=True)
+        machine = find_machine(folder, CAPACITY, {})
+        agent = NodeAgent(self.api, AgentSettings(name, machine, folder, address, self.cgroups))
         work = asyncio.create_task(agent.run())
         try:
             while agent.unready_reason:
@@ -99,7 +101,8 @@ class AgentWorld:
 
     def end_processes(self) -> None:
         """Kill whatever pods have left on this machine."""
-        end_processes_in(self.folder)
+        for folder in self.folder.parent.glob("*/pods"):
+            end_processes_in(folder.parent)
         if self.cgroups is not None:
             self.cgroups.remove()
 
@@ -124,7 +127,7 @@ def on_this_machine(
 
     async def run() -> None:
         settings = ServerSettings(data=None, kubeconfig=place / "kubeconfig", nodes=[])
-        async with running_cluster(with_pumice(settings)) as running, Session(Access(running.server)) as session:
+        async with running_cluster(with_pumice(settings)) as running, LightSession(Access(running.server)) as session:
             folder = place / "agent"
             folder.mkdir()
             world = AgentWorld(running, Api(session), folder, cgroups() if cgroups else None)

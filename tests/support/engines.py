@@ -92,8 +92,6 @@ def everything(engine: Engine) -> dict[str, Any]:
             "latest": when[latest_start(node)],
             "latest owed": when[latest_owed_start(node)],
             "entitled": node.exact,
-            "able": node.able_count,
-            "owed": node.owed_count,
         }
         if isinstance(node, JobNode):
             seen |= {
@@ -103,8 +101,10 @@ def everything(engine: Engine) -> dict[str, Any]:
                 "target": round(node.target, 9),  # the last bits depend on the order of summation
                 "whole": node.integer_target,
                 "unit": None if node.unit is None else sorted((shape.items, count) for shape, count in node.unit.parts),
-                "able": node.able,
+                "able": node.placeable,
             }
+        else:  # of equal jobs that wait in one line only the first counts
+            seen |= {"able": node.able_asks, "owed": node.owed_asks}
         nodes[node.path] = seen
     state = picture(engine.state)
     for key, (status, node_name, started, *rest) in state["tasks"].items():

@@ -40,6 +40,7 @@ class Cluster:
         self.commands: dict[str, Document] = {}
         self.kept: dict[str, Document] = {}
         self.now = START
+        self.upstream: dict[str, str] = {}  # the phases of other jobs
         self.made: list[str] = []  # uids of pods, in the order in which they were made
         self._number = 0
 
@@ -49,7 +50,7 @@ class Cluster:
         assert self.job is not None
         commands = in_order(self.commands.values())
         pods = [self.pods[name] for name in sorted(self.pods)]
-        return plan(ObservedJob(self.job, self.group, pods, commands), self.now)
+        return plan(ObservedJob(self.job, self.group, pods, commands, upstream=self.upstream), self.now)
 
     def look(self, most: int = 10_000) -> int:
         """Let a controller look once and die after so many writes; how many changed anything."""

@@ -86,3 +86,23 @@ def recorded_life(folder: Path, seed: int, *, seconds: int = 8, replaced: float 
         life.second()
     log.close()
     return log
+
+
+def recorded_halves(folder: Path, seconds: int = 20) -> DecisionLog:
+    """Two equal queues that each fill their half of 12 cpus with tasks of 4 seconds; every task comes again."""
+    log = DecisionLog(folder)
+    shell = Shell(Recorded(taking_engine(plugins=("gang", "conformance")), log), audited=False)
+    shell.node("n0", 12)
+    for queue in ("a", "b"):
+        shell.child(queue)
+    for second in range(seconds):
+        for task in [
+            task.key for task in shell.tasks.values() if task.started and shell.now - task.started >= 4 * SECOND
+        ]:
+            shell.end(task)
+        if second % 4 == 0:
+            shell.job("a", [(1,)] * 9)
+            shell.job("b", [(1,)] * 9)
+        shell.cycle()
+    log.close()
+    return log

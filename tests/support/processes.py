@@ -6,10 +6,11 @@ instead of stopping the suite.
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,23 @@ def run_process(
 ) -> subprocess.CompletedProcess[Any]:
     """Run a command that ends by itself, with the options of :func:`subprocess.run`; it is killed if it does not."""
     return subprocess.run(command, timeout=timeout, check=check, **options)
+
+
+def in_child(action: Callable[[], bytes]) -> bytes:
+    """What an action returns in a copy of this process, which ends with it, whatever it has become."""
+    heard, said = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            with os.fdopen(said, "wb") as pipe:
+                pipe.write(action())
+        finally:
+            os._exit(0)
+    os.close(said)
+    with os.fdopen(heard, "rb") as pipe:
+        content = pipe.read()
+    os.waitpid(pid, 0)
+    return content
 
 
 def start_process(command: Sequence[str | Path], **options: Any) -> subprocess.Popen[Any]:

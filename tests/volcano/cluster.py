@@ -20,6 +20,7 @@ from pumice.config.plugin_loader import plugin_names
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import read_kubeconfig
 from pumice.kube.client.sync_client import Client
+from tests.node.cluster import PAUSE_IMAGE
 from tests.volcano.servers import Server
 from tools.volcano_suites import CONFIGURATION, DEFINITIONS
 
@@ -80,7 +81,7 @@ def _node(name: str, taints: list[dict[str, str]]) -> dict[str, Any]:
 
 
 def _system_pod(node: str) -> dict[str, Any]:
-    container = {"name": "network", "image": "network", "resources": {"requests": SYSTEM_REQUEST}}
+    container = {"name": "network", "image": PAUSE_IMAGE, "resources": {"requests": SYSTEM_REQUEST}}
     spec = {"nodeName": node, "tolerations": [{"operator": "Exists"}], "containers": [container]}
     return {"metadata": {"name": f"network-{node}"}, "spec": spec}
 

@@ -71,7 +71,8 @@ def _read_suite(suite: str, entries: Sequence[Mapping[str, Any]], server: str) -
             supported = ", ".join(known.value for known in DifferenceClass)
             message = f"{where}.class: Unsupported value: {entry['class']!r}: supported values: {supported}"
             raise DifferencesError(message) from None
-        if entry.get(_SERVER, server) != server:
+        servers = entry.get(_SERVER, server)
+        if server not in ([servers] if isinstance(servers, str) else servers):
             continue
         for case, failure in entry["cases"].items():
             if case in seen:

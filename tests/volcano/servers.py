@@ -1,7 +1,8 @@
-"""The servers that Volcano's suites run against: ``pumice up``, or Pumice on a real Kubernetes API.
+"""The servers that Volcano's suites run against: ``pumice up``, Pumice on a real Kubernetes API, and on real nodes.
 
-The real one is kube-apiserver with kube-controller-manager, on which Pumice is installed: its webhooks, controllers and
-scheduler are processes with the rights that it ships. Kubelets are simulated on both.
+``kubernetes`` is kube-apiserver with kube-controller-manager, on which Pumice is installed: its webhooks, controllers
+and scheduler are processes with the rights that it ships. Its kubelets are simulated, as those of ``pumice up`` are.
+``nodes`` has real kubelets, and Pumice runs in pods (``node_server``).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tests.support.installed import Component
 from tests.support.processes import started_process
 from tests.support.real_cluster import real_cluster
 from tests.support.simulated_nodes import simulated_nodes
+from tests.volcano.node_server import node_server
 
 SPEED = 2.5
 """Seconds of a container's life per second. Pods stop before their grace period is over, and a pod on a node that does
@@ -32,8 +34,8 @@ MORE_CONTROLLERS = ("replicationcontroller-controller", "pod-garbage-collector-c
 """Controllers that the cases need beside those of other tests: one binds a pod to a node that does not exist."""
 
 Server = Callable[[Path, Sequence[dict[str, Any]], Path], AbstractContextManager[Path]]
-"""Starts a cluster with these nodes and this configuration of the scheduler; yields the path of its kubeconfig, which
-is there once the server listens. The folder gets the logs."""
+"""Starts a cluster with these nodes and this configuration of the scheduler, which it follows when the file changes;
+yields the path of its kubeconfig, which is there once the server listens. The folder gets the logs."""
 
 
 @contextmanager
@@ -65,4 +67,4 @@ def kubernetes_server(work: Path, nodes: Sequence[dict[str, Any]], config: Path)
         yield cluster.real.admin
 
 
-SERVERS: dict[str, Server] = {"embedded": embedded_server, "kubernetes": kubernetes_server}
+SERVERS: dict[str, Server] = {"embedded": embedded_server, "kubernetes": kubernetes_server, "nodes": node_server}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -32,6 +33,7 @@ type Result struct {
 	Placements          int     `json:"placements"`
 	Seconds             float64 `json:"seconds"` // of a partial run, since it was opened
 	PlacementsPerSecond float64 `json:"placements_per_second"`
+	CPUSeconds          float64 `json:"cpu_seconds"` // of all threads, collector included, the opening too
 	PeakRSSMiB          int     `json:"peak_rss_mib"`
 	Partial             bool    `json:"partial"` // a limit stopped the run before the peer was done
 	Reason              string  `json:"reason,omitempty"`
@@ -73,12 +75,13 @@ func (t *Trial) Measure(schedule func()) {
 	runtime.GC() // what was needed to set up is not the peer's to collect
 	done := make(chan struct{})
 	t.start = time.Now()
+	before := cpuTime()
 	go func() {
 		schedule()
 		close(done)
 	}()
 	reason := t.waitWithinLimits(done)
-	elapsed := time.Since(t.start)
+	elapsed, cpu := time.Since(t.start), cpuTime()-before
 	if reason == "" {
 		t.settle()
 	} else {
@@ -88,8 +91,8 @@ func (t *Trial) Measure(schedule func()) {
 	line, _ := json.Marshal(Result{
 		Peer: t.peer, Version: t.version, Workload: t.Name,
 		Placements: placed, Seconds: elapsed.Seconds(), PlacementsPerSecond: float64(placed) / elapsed.Seconds(),
-		PeakRSSMiB: residentMiB("VmHWM"),
-		Partial:    reason != "", Reason: reason, Check: t.Check(reason != ""),
+		CPUSeconds: cpu.Seconds(), PeakRSSMiB: residentMiB("VmHWM"),
+		Partial: reason != "", Reason: reason, Check: t.Check(reason != ""),
 	})
 	fmt.Println(string(line))
 	os.Exit(0)
@@ -125,6 +128,15 @@ func (t *Trial) settle() {
 		before = t.Placed()
 		time.Sleep(2 * time.Second)
 	}
+}
+
+// cpuTime is what this process has used so far, in user and system mode.
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		Fail("getrusage: %v", err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // residentMiB reads a field of /proc/self/status. VmHWM is the peak of this program alone; getrusage

@@ -7,6 +7,7 @@ require (
 	k8s.io/apimachinery v0.34.1
 	k8s.io/client-go v0.34.1
 	k8s.io/klog/v2 v2.130.1
+	pumice/benchmarks/peers/kubeobjects v0.0.0
 	pumice/benchmarks/peers/trial v0.0.0
 	volcano.sh/apis v1.14.0
 	volcano.sh/volcano v1.14.1
@@ -94,7 +95,10 @@ require (
 	stathat.com/c/consistent v1.0.0 // indirect
 )
 
-replace pumice/benchmarks/peers/trial => ../trial
+replace (
+	pumice/benchmarks/peers/kubeobjects => ../kubeobjects
+	pumice/benchmarks/peers/trial => ../trial
+)
 
 // As Volcano's own go.mod replaces them; its copy of volcano.sh/apis is not published, so that is v1.14.0.
 replace (

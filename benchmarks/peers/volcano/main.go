@@ -10,14 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"pumice/benchmarks/peers/kubeobjects"
 	"pumice/benchmarks/peers/trial"
 
 	"volcano.sh/apis/pkg/apis/scheduling/v1beta1"
@@ -32,6 +31,8 @@ import (
 	_ "volcano.sh/volcano/pkg/scheduler/plugins"
 	"volcano.sh/volcano/pkg/scheduler/util"
 )
+
+const schedulerName = "volcano"
 
 const configuration = `
 actions: "allocate"
@@ -91,7 +92,7 @@ func (b binder) Bind(_ kubernetes.Interface, tasks []*api.TaskInfo) map[api.Task
 // newCache is a scheduler cache without an API server behind it, made as Volcano's own tests make it.
 func newCache(ledger *trial.Ledger) *cache.SchedulerCache {
 	cluster := cache.NewCustomMockSchedulerCache(
-		"volcano", binder{ledger}, util.NewFakeEvictor(0), &util.FakeStatusUpdater{}, nil, &record.FakeRecorder{})
+		schedulerName, binder{ledger}, util.NewFakeEvictor(0), &util.FakeStatusUpdater{}, nil, &record.FakeRecorder{})
 	forever := make(chan struct{})
 	cluster.Run(forever)
 	cluster.WaitForCacheSync(forever)
@@ -104,17 +105,16 @@ func newCache(ledger *trial.Ledger) *cache.SchedulerCache {
 // fill adds nodes, queues, and jobs that are admitted and wait for their first placement.
 func fill(cluster *cache.SchedulerCache, w *trial.Workload) {
 	for _, name := range w.NodeNames() {
-		cluster.AddOrUpdateNode(node(name, w.Nodes.Resources))
+		cluster.AddOrUpdateNode(kubeobjects.Node(name, w.Nodes.Resources))
 	}
 	leaves := w.Leaves()
 	for _, path := range leaves {
 		cluster.AddQueueV1beta1(queue(path))
 	}
-	submitted := time.Now().Add(-time.Hour)
+	start := time.Now()
 	for j, job := range w.AllJobs() {
 		path := leaves[job.Leaf]
-		// One millisecond apart, so that the order of the jobs is total.
-		created := metav1.NewTime(submitted.Add(time.Duration(j) * time.Millisecond))
+		created := kubeobjects.Created(start, j)
 		cluster.AddPodGroupV1beta1(&v1beta1.PodGroup{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: job.Name, Namespace: job.Namespace, UID: types.UID(job.Name), CreationTimestamp: created,
@@ -123,18 +123,10 @@ func fill(cluster *cache.SchedulerCache, w *trial.Workload) {
 			Status: v1beta1.PodGroupStatus{Phase: v1beta1.PodGroupInqueue},
 		})
 		for _, task := range job.Tasks {
-			cluster.AddPod(pod(task, job, created))
+			pod := kubeobjects.Pod(task, job, created, schedulerName)
+			pod.Annotations[v1beta1.KubeGroupNameAnnotationKey] = job.Name
+			cluster.AddPod(pod)
 		}
-	}
-}
-
-func node(name string, capacity trial.Resources) *v1.Node {
-	return &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelHostname: name}},
-		Status: v1.NodeStatus{
-			Capacity: list(capacity), Allocatable: list(capacity),
-			Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}},
-		},
 	}
 }
 
@@ -153,35 +145,4 @@ func queue(path []trial.Queue) *v1beta1.Queue {
 		Spec:   v1beta1.QueueSpec{Weight: 1},
 		Status: v1beta1.QueueStatus{State: v1beta1.QueueStateOpen},
 	}
-}
-
-func pod(task string, job trial.Job, created metav1.Time) *v1.Pod {
-	requests := list(job.Shape)
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: task, Namespace: job.Namespace, UID: types.UID(task), CreationTimestamp: created,
-			Labels:      map[string]string{"app": job.Name},
-			Annotations: map[string]string{v1beta1.KubeGroupNameAnnotationKey: job.Name},
-		},
-		Spec: v1.PodSpec{
-			SchedulerName: "volcano",
-			Containers: []v1.Container{{
-				Name: "main", Image: "main", Resources: v1.ResourceRequirements{Requests: requests, Limits: requests},
-			}},
-		},
-		Status: v1.PodStatus{Phase: v1.PodPending},
-	}
-}
-
-// list has the resources that are not zero.
-func list(r trial.Resources) v1.ResourceList {
-	amounts := v1.ResourceList{}
-	for name, amount := range map[v1.ResourceName]trial.Amount{
-		v1.ResourceCPU: r.CPU, v1.ResourceMemory: r.Memory, "nvidia.com/gpu": r.GPU, v1.ResourcePods: r.Pods,
-	} {
-		if amount > 0 {
-			amounts[name] = *resource.NewQuantity(int64(amount), resource.BinarySI)
-		}
-	}
-	return amounts
 }

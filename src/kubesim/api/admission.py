@@ -15,7 +15,12 @@ from kubesim.storage import Store
 
 
 class AdmissionHook(Protocol):
-    """Modifies or rejects objects before they are stored."""
+    """Modifies or rejects objects before they are stored.
+
+    A hook may have an attribute ``judged``, the qualified resources (``pods``, ``jobs.batch``) of the objects that it
+    looks at; without it, it is asked about all. Those in ``judged_alone`` it judges without a look at the cluster: it
+    may be called for them in another thread.
+    """
 
     def admit(
         self, resource: Resource, new: Object, old: Object | None, call: RequestContext, *, dry_run: bool

@@ -12,6 +12,7 @@ import msgspec
 
 from kubesim.api import status
 from kubesim.api.requests import ObjectSelection, ReadOptions, Target, continue_token
+from kubesim.api.store_view import StoreView
 from kubesim.registry.registry import Object
 from kubesim.storage import Compacted, Record, Store
 
@@ -43,7 +44,7 @@ class ListResult:
 class ObjectReader:
     """The reading half of the API."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store | StoreView) -> None:
         self._store = store
 
     def get(self, target: Target, revision: int | None = None) -> Record:

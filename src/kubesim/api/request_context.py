@@ -7,6 +7,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from kubesim.api.access import AccessPolicy, Principal
+from kubesim.api.requests import Target
+from kubesim.api.status import ApiError
+from kubesim.api.store_view import StoreView
 from kubesim.clock import stamp
 from kubesim.registry.registry import Object, ResourceRegistry
 from kubesim.storage import Store
@@ -17,7 +21,20 @@ ADMIN = "admin"
 class RequestContext:
     """The ``Context`` of strategies. Lookups see pending writes, as the write itself will."""
 
-    __slots__ = ("_registry", "_store", "duplicate_fields", "manager", "moment", "now", "user", "warnings")
+    __slots__ = (
+        "_registry",
+        "_store",
+        "body_bytes",
+        "duplicate_fields",
+        "manager",
+        "moment",
+        "now",
+        "policy",
+        "principal",
+        "user",
+        "view",
+        "warnings",
+    )
 
     def __init__(self, store: Store, registry: ResourceRegistry, user: str = ADMIN) -> None:
         self._store = store
@@ -30,6 +47,39 @@ class RequestContext:
         self.warnings: list[str] = []
         self.duplicate_fields: list[str] = []
         """Fields that occur twice in the request body."""
+        self.body_bytes = 0
+        """The size of the request body. The requests of this process itself have none, and never leave its loop."""
+        self.principal: Principal | None = None
+        """Who makes the request, on a server that knows users."""
+        self.policy: AccessPolicy | None = None
+        self.view: StoreView | None = None
+        """What the request may read, if not everything."""
+
+    @property
+    def privileged(self) -> bool:
+        """Whether the request may do everything, and act for others."""
+        return self.principal is None or self.principal.privileged
+
+    def denial(self, verb: str, resource: str, namespace: str, name: str, subresource: str) -> str:
+        """Why the user may not do something with a resource (``jobs.batch``); empty: they may."""
+        if self.policy is None or self.principal is None or self.principal.privileged:
+            return ""
+        known = self._registry.stored(resource)
+        if known is None:
+            return f"{resource} is not served here"
+        try:
+            self.policy.judge(self.principal, verb, Target(known, namespace, name, subresource))
+        except ApiError as error:
+            return error.message
+        return ""
+
+    def find_owner(self, reference: Object, namespace: str) -> Object | None:
+        """The object of a namespace that an owner reference names; None if it is not there, or in no namespace."""
+        known = self._registry.of_kind(str(reference.get("apiVersion")), str(reference.get("kind")))
+        if known is None or not known.namespaced:
+            return None
+        found = self.find(known.qualified, namespace, str(reference.get("name")))
+        return found if found is not None and found["metadata"]["uid"] == reference.get("uid") else None
 
     def find(self, resource: str, namespace: str, name: str) -> Object | None:
         """Another object, by qualified resource; not to be changed."""

@@ -1,26 +1,28 @@
-"""NodeMetrics and PodMetrics: what running pods request, as if they used it.
+"""NodeMetrics and PodMetrics: what running pods use.
 
-The figures are computed from pods when they are asked for, and nothing is stored.
+On simulated nodes that is what they request; such metrics have the annotation ``pumice.dev/simulated``. Agents of other
+nodes measure it. The figures are computed when they are asked for, and nothing is stored.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import msgspec
 
 from kubebase.quantity import Notation, Quantity, parse
 from kubesim.api import status
 from kubesim.api.client import InProcessClient
-from kubesim.api.get_list import ListResult
+from kubesim.api.get_list import ListResult, ObjectReader
 from kubesim.api.requests import ObjectSelection, ReadOptions, Target
 from kubesim.clock import stamp
 from kubesim.registry.registry import Object, Resource
 from kubesim.storage import Record
 
 WINDOW: Final = "30s"
+SIMULATED: Final = "pumice.dev/simulated"
 NOTATIONS: Final = {"cpu": Notation.DECIMAL_SI, "memory": Notation.BINARY_SI}
 
 _decode = msgspec.json.Decoder().decode
@@ -30,13 +32,22 @@ _encode = msgspec.json.Encoder().encode
 class UsageReader:
     """Reads metrics in the way that ``ObjectReader`` reads stored objects."""
 
-    def __init__(self, api: InProcessClient, now: float) -> None:
+    def __init__(
+        self,
+        api: InProcessClient,
+        reads: ObjectReader,
+        now: float,
+        measured: Mapping[str, Mapping[str, Any] | None] | None = None,
+    ) -> None:
+        """``reads``: shows the pods and nodes that the caller may see."""
         self._api = api
+        self._reads = reads
         self._now = stamp(now)
+        self._measured = measured or {}  # reports by node; None: its agent does not answer
 
     def get(self, target: Target, revision: int | None = None) -> Record:
         """The metrics of one node or pod."""
-        record = self._api.reads.get(self._source(target), revision)
+        record = self._reads.get(self._source(target), revision)
         found = next(self._metrics(target.resource, [record]), None)
         if found is None:
             raise status.not_found(target.resource.plural, target.resource.group, target.name)
@@ -44,7 +55,7 @@ class UsageReader:
 
     def list(self, target: Target, chosen: ObjectSelection, when: ReadOptions) -> ListResult:
         """The metrics of the nodes or pods that are chosen by their own labels and names."""
-        listing = self._api.reads.list(self._source(target), chosen, when)
+        listing = self._reads.list(self._source(target), chosen, when)
         return dataclasses.replace(listing, records=[*self._metrics(target.resource, listing.records)])
 
     def _source(self, target: Target) -> Target:
@@ -56,7 +67,12 @@ class UsageReader:
         used = {} if resource.namespaced else usage_by_node(self._api.list("pods"))
         for record in records:
             source = _decode(record.value)
-            metrics = pod_metrics(source) if resource.namespaced else node_metrics(source, used)
+            node = (source["spec"].get("nodeName") or "") if resource.namespaced else source["metadata"]["name"]
+            if node in self._measured:
+                report = self._measured[node]
+                metrics = measured_metrics(source, report, of_pod=resource.namespaced) if report else None
+            else:
+                metrics = pod_metrics(source) if resource.namespaced else node_metrics(source, used)
             if metrics is not None:
                 yield Record(record.key, record.revision, _encode(self._object(resource, source, metrics)))
 
@@ -66,11 +82,34 @@ class UsageReader:
         return {
             "kind": resource.kind,
             "apiVersion": resource.api_version,
-            "metadata": {**kept, "creationTimestamp": self._now},
+            "metadata": {**kept, **metrics.pop("metadata", {}), "creationTimestamp": self._now},
             "timestamp": self._now,
             "window": WINDOW,
             **metrics,
         }
+
+
+def measured_metrics(source: Object, report: Mapping[str, Any], *, of_pod: bool) -> Object | None:
+    """What the agent of a node has measured; None if it knows nothing of the pod."""
+    window = {"window": f"{max(1, round(report['window']))}s"}
+    if not of_pod:
+        return {"usage": _measured_usage(report["node"]), **window}
+    containers = report["pods"].get(source["metadata"]["uid"])
+    if not containers or (source.get("status") or {}).get("phase") != "Running":
+        return None
+    return {
+        "containers": [{"name": name, "usage": _measured_usage(used)} for name, used in containers.items()],
+        **window,
+    }
+
+
+def _measured_usage(used: Mapping[str, int]) -> dict[str, str]:
+    """Nanocores, nano GPUs and bytes as quantities, as metrics-server writes them."""
+    found = {}
+    for name, amount in used.items():
+        in_bytes = name == "memory" or name.endswith(".memory")
+        found[name] = f"{-(-amount // 1024)}Ki" if in_bytes else f"{amount}n" if amount else "0"
+    return found
 
 
 def pod_metrics(pod: Object) -> Object | None:
@@ -78,10 +117,11 @@ def pod_metrics(pod: Object) -> Object | None:
     if (pod.get("status") or {}).get("phase") != "Running":
         return None
     return {
+        "metadata": {"annotations": {SIMULATED: "true"}},
         "containers": [
             {"name": container["name"], "usage": _shown(_requests(container))}
             for container in pod["spec"]["containers"]
-        ]
+        ],
     }
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from kubesim.api import status
 from kubesim.api.requests import ObjectSelection, ReadOptions, Target
+from kubesim.api.store_view import StoreView
 from kubesim.http import content_negotiation
 from kubesim.http.content_negotiation import ResponseFormat
 from kubesim.registry.registry import Object
@@ -30,7 +31,7 @@ class Watch:
 
     def __init__(
         self,
-        store: Store,
+        store: Store | StoreView,
         target: Target,
         chosen: ObjectSelection,
         form: ResponseFormat,

@@ -4,6 +4,10 @@ Each verb reads the newest state (uncommitted writes included), computes the nex
 without an ``await`` in between. Nothing else runs meanwhile, so no write needs a retry: of two writers, the second sees
 the result of the first. Then the verb waits for the disk. No response, not even an error, is sent before all writes
 that it depends on are on disk.
+
+A large object is the exception: its next state is computed step by step beside other requests (``side_thread``). What
+depends on the state of the server is decided in the end, without an ``await``; if the object has changed meanwhile, the
+update starts again.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from kubesim.api.requests import (
     name_mismatch,
     name_missing,
 )
+from kubesim.api.side_thread import LARGE, SideThread, Steps, run_steps_here
 from kubesim.api.write_steps import (
     check_preconditions,
     copy_or_drop,
@@ -49,12 +54,13 @@ from kubesim.apply import UPDATE, FieldManager, FieldManagers, UpdateOwnership
 from kubesim.clock import stamp
 from kubesim.kinds import custom_resources
 from kubesim.registry.registry import Object, Resource, ResourceRegistry
-from kubesim.storage import Record, Store
+from kubesim.storage import Record, RevisionConflict, Store
 
 Edit = Callable[[Object], Object]
 """From the current object to the desired one. It must not modify its argument."""
 
 NAME_TRIES = 8  # attempts to find a free generated name
+UPDATE_TRIES = 5  # attempts to change a large object that others change too; kube-apiserver tries a patch as often
 
 _encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder().decode
 
@@ -68,6 +74,7 @@ class ObjectWriter:
         self.quotas = QuotaLedger(store, registry)
         self.admission: AdmissionHook | None = None
         """The admission hook, if the cluster has one; it takes the place of webhooks."""
+        self.side_thread = SideThread()
 
     # ---- create -------------------------------------------------------------------------------------------
 
@@ -81,35 +88,46 @@ class ObjectWriter:
         owners: FieldManagers | None = None,
     ) -> Record:
         """Create an object in a collection. ``new`` is modified; ``owners`` tracks field ownership, if given."""
-        record = await self._commit(lambda: self._create(target, new, options, call, owners))
-        self._update_served_resources(target, record)
+        record = await self._commit(self._create(target, new, options, call, owners), call.body_bytes)
+        await self._update_served_resources(target, record)
         return record
 
     def _create(
         self, target: Target, new: Object, options: WriteOptions, call: RequestContext, owners: FieldManagers | None
-    ) -> Awaitable[Record]:
+    ) -> Steps[Awaitable[Record]]:
         resource = target.resource
-        unknown = decode_object(new, target)
+
+        def completed() -> None:
+            report_unknown_fields(unknown + resource.schema.prune(new), options, call, resource)
+            if resource.custom and "status" in resource.subresources:
+                new.pop("status", None)  # built-in kinds differ: their strategies decide
+            metadata.fill_system_fields(about, call.now, generation=resource.strategy.has_generation)
+            _complete(resource, new)
+            if not resource.strategy.reads_cluster:
+                resource.strategy.on_create(new, call)
+
+        def checked() -> None:
+            problems = [*validation_problems(resource, new), *resource.strategy.check(new)]
+            raise_if_invalid(resource, about.get("name", ""), problems)
+
+        unknown = yield lambda: decode_object(new, target)
         about = new["metadata"]
         if about.get("resourceVersion"):
             raise status.bad_request("resourceVersion should not be set on objects to be created")
         set_namespace(about, target)
         self._check_namespace(target, about, call)
-        report_unknown_fields(unknown + resource.schema.prune(new), options, call, resource)
-        if resource.custom and "status" in resource.subresources:
-            new.pop("status", None)  # built-in kinds differ: their strategies decide
-        metadata.fill_system_fields(about, call.now, generation=resource.strategy.has_generation)
-        resource.schema.default(new)
-        resource.strategy.on_create(new, call)
+        yield completed
+        if resource.strategy.reads_cluster:
+            resource.strategy.on_create(new, call)
         if "get" not in resource.verbs:  # a question: it is answered, not kept
             raise_if_invalid(resource, "", [*resource.schema.validate(new), *resource.strategy.check(new)])
             new["metadata"] = {}
             return dry_run_result("", new)
-        problems = [*validation_problems(resource, new), *resource.strategy.check(new)]
-        raise_if_invalid(resource, about.get("name", ""), problems)
-        if self.admission:
-            new = self.admission.admit(resource, new, None, call, dry_run=options.dry_run)
-            about = new["metadata"]
+        yield checked
+        new = yield from self._admitted(resource, new, None, options, call, owners)
+        about = new["metadata"]
+        if call.body_bytes >= LARGE:
+            self._check_namespace(target, about, call)  # it may have gone meanwhile
         self.quotas.admit(resource, target.namespace, new)
         key = resource.key(target.namespace, about["name"])
         for _ in range(NAME_TRIES):
@@ -123,8 +141,6 @@ class ObjectWriter:
             key = resource.key(target.namespace, about["name"])
         else:
             raise status.already_exists(resource.plural, resource.group, about["name"])
-        if owners:
-            update_managed_fields(owners, {}, new, call)
         self._convert_to_stored_version(resource, new)
         if options.dry_run:
             return dry_run_result(key, new)
@@ -169,65 +185,79 @@ class ObjectWriter:
         writer = owners or UpdateOwnership(
             target.resource.schema, FieldManager(UPDATE, call.manager, target.resource.api_version, target.subresource)
         )
-        record = await self._commit(lambda: self._update(target, edit, options, call, writer, replaces=replaces))
-        self._update_served_resources(target, record)
-        return record
+        for _ in range(UPDATE_TRIES):
+            stored = self._store.latest(target.key)
+            size = max(call.body_bytes, len(stored.value) if stored else 0) if call.body_bytes else 0
+            steps = self._update(target, stored, edit, options, call, writer, replaces=replaces)
+            try:
+                record = await self._commit(steps, size)
+            except RevisionConflict:  # others have changed it, while the next state was computed beside them
+                continue
+            call.warnings[:] = dict.fromkeys(call.warnings)
+            await self._update_served_resources(target, record)
+            return record
+        raise status.conflict(target.resource.plural, target.resource.group, target.name)
 
     def _update(
         self,
         target: Target,
+        record: Record | None,
         edit: Edit,
         options: WriteOptions,
         call: RequestContext,
         owners: FieldManagers,
         *,
         replaces: bool,
-    ) -> Awaitable[Record]:
+    ) -> Steps[Awaitable[Record]]:
         resource = target.resource
-        record = self._store.latest(target.key)
         if record is None:
             raise status.not_found(resource.plural, resource.group, target.name)
-        old: Object = _decode(record.value)
-        old["apiVersion"] = resource.api_version
-        new = edit(old)
+        stored = record.value
+        old, new = yield lambda: self._edited(target, stored, edit, options, call, replaces=replaces)
         # The definition of a custom resource may have changed since it was stored: it is judged as a whole.
         judged = None if resource.custom else old
-        try:
-            unknown = decode_object(new, target, judged)
-            report_unknown_fields(unknown + resource.schema.prune(new, judged), options, call, resource)
-        except status.ApiError as error:
-            if replaces or error.code != HTTPStatus.BAD_REQUEST:
-                raise
-            raise status.unusable_patch(error.message) from None
         self._check_identity(target, new["metadata"], old["metadata"], replaces=replaces)
         problems = list(metadata.check_update(new["metadata"], old["metadata"]))
+
+        def completed() -> None:
+            _complete(resource, new)
+            if not resource.strategy.reads_cluster:
+                resource.strategy.on_update(new, old, call)
+
         match target.subresource:
             case "":
                 if "status" in resource.subresources:
                     copy_or_drop(new, old, "status")
                 metadata.preserve_system_fields(new["metadata"], old["metadata"])
-                resource.schema.default(new)
-                resource.strategy.on_update(new, old, call)
+                yield completed
+                if resource.strategy.reads_cluster:
+                    resource.strategy.on_update(new, old, call)
             case "status":
                 new = status_only(resource, new, old)
-                resource.schema.default(new, judged)
+                yield lambda: resource.schema.default(new, judged)
                 resource.strategy.on_status(new, old, call)
             case _:  # the edit is the server's own (a binding, say): it may touch what clients may not
                 metadata.preserve_system_fields(new["metadata"], old["metadata"])
-        update_managed_fields(owners, old, new, call)
-        if new == old and not problems:
+
+        def checked() -> bool:
+            """Whether there is a change. Raises ``ApiError`` if it is invalid."""
+            update_managed_fields(owners, old, new, call)
+            if new == old and not problems:
+                return False
+            found = problems + new_problems(resource, validation_problems(resource, new, judged), old)
+            if not target.subresource:
+                found += resource.strategy.check(new)
+                found += resource.strategy.check_update(new, old)
+            elif target.subresource == "status":
+                found += resource.strategy.check_status(new, old)
+            raise_if_invalid(resource, target.name, found)
+            return True
+
+        if not (yield checked):
             return self._unchanged(record)
-        problems += new_problems(resource, validation_problems(resource, new, judged), old)
         if not target.subresource:
-            problems += resource.strategy.check(new)
-            problems += resource.strategy.check_update(new, old)
-        elif target.subresource == "status":
-            problems += resource.strategy.check_status(new, old)
-        raise_if_invalid(resource, target.name, problems)
-        if not target.subresource:
-            if self.admission:
-                new = self.admission.admit(resource, new, old, call, dry_run=options.dry_run)
-                update_managed_fields(owners, old, new, call)
+            if self._is_judged(resource):
+                new = yield from self._admitted(resource, new, old, options, call, owners)
                 if new == old:
                     return self._unchanged(record)
             before, after = spec_without_status(resource, old), spec_without_status(resource, new)
@@ -239,6 +269,53 @@ class ObjectWriter:
         if self._may_be_removed(resource, new):
             return self._finish_delete(record, new)
         return self._store.put(target.key, encode_with_revision(new), expected=record.revision)
+
+    def _edited(
+        self, target: Target, stored: bytes, edit: Edit, options: WriteOptions, call: RequestContext, *, replaces: bool
+    ) -> tuple[Object, Object]:
+        """The stored object, and what an edit makes of it: well-formed, and without unknown fields."""
+        resource = target.resource
+        old: Object = _decode(stored)
+        old["apiVersion"] = resource.api_version
+        new = edit(old)
+        judged = None if resource.custom else old
+        try:
+            unknown = decode_object(new, target, judged)
+            report_unknown_fields(unknown + resource.schema.prune(new, judged), options, call, resource)
+        except status.ApiError as error:
+            if replaces or error.code != HTTPStatus.BAD_REQUEST:
+                raise
+            raise status.unusable_patch(error.message) from None
+        return old, new
+
+    def _admitted(
+        self,
+        resource: Resource,
+        new: Object,
+        old: Object | None,
+        options: WriteOptions,
+        call: RequestContext,
+        owners: FieldManagers | None,
+    ) -> Steps[Object]:
+        """The object that admission makes of a new one, with its owners."""
+
+        def admitted() -> Object:
+            found = new
+            if self.admission and self._is_judged(resource):
+                found = self.admission.admit(resource, new, old, call, dry_run=options.dry_run)
+            if owners:
+                update_managed_fields(owners, old or {}, found, call)
+            return found
+
+        if self._is_judged(resource) and resource.qualified not in getattr(self.admission, "judged_alone", ()):
+            return admitted()  # against all writes before it, with none until it is stored
+        found: Object = yield admitted
+        return found
+
+    def _is_judged(self, resource: Resource) -> bool:
+        """Whether the admission hook judges objects of a resource, and may change them."""
+        judged = getattr(self.admission, "judged", None)
+        return self.admission is not None and (judged is None or resource.qualified in judged)
 
     async def _finish_delete(self, record: Record, new: Object) -> Record:
         """Remove an object without finalizers. Watchers see its last stored state, the caller the requested one."""
@@ -270,15 +347,13 @@ class ObjectWriter:
 
     async def delete(self, target: Target, how: DeleteOptions, call: RequestContext) -> tuple[Record, bool]:
         """Delete an object, or start its deletion. Returns its last state, and whether it is removed."""
-        gone = False
-
-        def begin() -> Awaitable[Record]:
-            nonlocal gone
+        try:
             write, gone = self._delete(target, how, call)
-            return write
-
-        record = await self._commit(begin)
-        self._update_served_resources(target, record)
+        except status.ApiError:
+            await self._store.wait_for_commits()
+            raise
+        record = await write
+        await self._update_served_resources(target, record)
         return record, gone
 
     def _delete(self, target: Target, how: DeleteOptions, call: RequestContext) -> tuple[Awaitable[Record], bool]:
@@ -343,31 +418,43 @@ class ObjectWriter:
             await self._store.wait_for_commits()
             raise
         for written in await asyncio.gather(*[self._delete(one, how, call)[0] for one, _ in doomed]):
-            self._update_served_resources(target, written)
+            await self._update_served_resources(target, written)
         return [record for _, record in doomed]
 
     # ---- disk ---------------------------------------------------------------------------------------------
 
-    async def _commit(self, decide: Callable[[], Awaitable[Record]]) -> Record:
+    async def _commit(self, steps: Steps[Awaitable[Record]], size: int = 0) -> Record:
         """Decide, then wait for the disk. An error may depend on pending writes, so it waits for them too."""
         try:
-            write = decide()
+            write = await self.side_thread.run_steps(steps) if size >= LARGE else run_steps_here(steps)
         except status.ApiError:
             await self._store.wait_for_commits()
             raise
         return await write
 
-    def _update_served_resources(self, target: Target, record: Record) -> None:
+    async def _update_served_resources(self, target: Target, record: Record) -> None:
         """Add or remove the resources of a definition before its write is answered."""
-        if target.resource.qualified == custom_resources.QUALIFIED and record.revision:
-            if self._store.get(record.key) is None:
-                custom_resources.uninstall(self._registry, _decode(record.value))
-            else:
-                custom_resources.install(self._registry, _decode(record.value))
+        if target.resource.qualified != custom_resources.QUALIFIED or not record.revision:
+            return
+        definition: Object = _decode(record.value)
+        if len(record.value) >= LARGE:  # its first object must not wait until the schema is compiled
+            served = await self.side_thread.run(lambda: custom_resources.compiled_resources(definition))
+        else:
+            served = [*custom_resources.resources(definition)]
+        stored = self._store.get(record.key)
+        if stored is None:
+            custom_resources.uninstall(self._registry, definition)
+        elif stored.revision == record.revision:  # else a later write has brought its own
+            custom_resources.install(self._registry, definition, served)
 
     async def _unchanged(self, record: Record) -> Record:
         await self._store.wait_for_commits()
         return record
+
+
+def _complete(resource: Resource, new: Object) -> None:
+    resource.schema.default(new)
+    resource.strategy.prepare(new)
 
 
 def replace(body: object) -> Edit:

@@ -23,6 +23,8 @@ from urllib.parse import parse_qsl
 
 import httptools
 
+from kubesim.http.unix_socket import peer_user
+
 MOST_HEADER_BYTES = 64 * 1024
 ARRIVAL_SECONDS = 60.0  # a request must be complete so long after its first byte
 IDLE_SECONDS = 600.0  # a connection may be idle for so long, or leave an answer unread
@@ -49,6 +51,7 @@ class Request:
     body: bytes = b""
     fault: int = 0  # the status code with which it is rejected unread
     modern: bool = True  # HTTP/1.1, so it knows chunks
+    peer: int = -1  # over a Unix socket: the user of the process at the other end
 
     def header(self, name: str) -> str:
         """A header by its name in lower case; empty if it is not there."""
@@ -93,6 +96,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
+        self._peer = -1
         self._waiting: deque[tuple[Request, bool]] = deque()  # complete requests; whether the client stays
         self._request = Request()
         self._url = bytearray()
@@ -117,6 +121,7 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         transport.set_write_buffer_limits(high=HIGH_WATER)
         self._transport = transport
+        self._peer = peer_user(transport.get_extra_info("socket"))
         self._everyone.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -239,6 +244,7 @@ class Connection(asyncio.Protocol):
         request.method = self._parser.get_method().decode("latin-1")
         path, _, request.raw_query = self._url.decode("latin-1").partition("?")
         request.path = path.partition("#")[0]
+        request.peer = self._peer
         return request
 
     def _enqueue_request(self, request: Request, *, stays: bool) -> None:
@@ -286,7 +292,7 @@ class Connection(asyncio.Protocol):
             while self._waiting:
                 request, stays = self._waiting.popleft()
                 answer = await self._handler(request)
-                if self._transport is None:
+                if self._transport is None or self._transport.is_closing():  # the client has gone
                     if answer.stream is not None:
                         await _close(answer.stream)
                     return
@@ -307,6 +313,8 @@ class Connection(asyncio.Protocol):
                     return
                 if self._transport is not None:
                     self._transport.resume_reading()
+                if self._waiting:
+                    await asyncio.sleep(0)  # others have a turn between the requests of an impatient client
         except Exception:  # the handler answers for its own; a stream that breaks can only be cut off
             log.exception("a connection ends early")
             self._end()

@@ -1,6 +1,7 @@
 """The request handler: authenticates a request, finds verb and target, and builds the response.
 
-A bearer token authenticates clients where one is required. Every error is a Status, including internal errors (500, and
+A bearer token authenticates clients where one is required; over a Unix socket the kernel says who they are. Where an
+access policy is given it judges what each of them may do. Every error is a Status, including internal errors (500, and
 an entry in the log); no traceback is ever sent.
 """
 
@@ -16,19 +17,20 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeVar
 
 from kubesim.api import requests, scale, status, subresources
+from kubesim.api.access import AccessPolicy, Principal
 from kubesim.api.client import InProcessClient
 from kubesim.api.get_list import ListResult, ObjectReader
 from kubesim.api.request_context import ADMIN, RequestContext
 from kubesim.api.requests import Target, WriteOptions
+from kubesim.api.side_thread import LARGE
+from kubesim.api.store_view import StoreView
 from kubesim.api.watch import Watch
 from kubesim.api.writes import Edit, replace
-from kubesim.apply import UPDATE, FieldManager, FieldManagers, UpdateOwnership
+from kubesim.apply import UPDATE, ApplyRequest, FieldManager, FieldManagers, UpdateOwnership
 from kubesim.http import content_negotiation
 from kubesim.http.auth import is_loopback
 from kubesim.http.connection import Request, Response
-from kubesim.http.content_negotiation import ResponseFormat, negotiate_format
-from kubesim.kinds.crds import compile_patterns
-from kubesim.kinds.custom_resources import QUALIFIED as DEFINITIONS
+from kubesim.http.content_negotiation import PLAIN, YAML, ResponseFormat, negotiate_format
 from kubesim.kubelet.logs import pod_log
 from kubesim.kubelet.node_logs import open_node_log, real_node
 from kubesim.registry.registry import Object
@@ -36,16 +38,19 @@ from kubesim.registry.version_endpoints import VersionEndpoints
 from kubesim.storage import Record, StorageFailed
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
     from kubesim.api.usage_metrics import UsageReader
 
 WATCH_SECONDS = (1800.0, 3600.0)  # without a timeout of its own a watch ends somewhere in here, as on a real server
 MOST_WARNING_LETTERS = 4096  # of all warnings of an answer together, as on a real server
 LONGEST_WARNING = 256  # if there are more than that
-LARGE_JSON, LARGE_YAML = 64 * 1024, 8 * 1024  # bytes from which a body takes milliseconds to decode
+LARGE_YAML = 8 * 1024  # bytes from which YAML takes milliseconds to read or write
+LARGE_LIST = 256 * 1024  # bytes from which a list takes milliseconds to decode, to show it as a table
 LARGEST_OPTIONS = 64 * 1024  # of a deletion
+OPENAPI = "/openapi/"  # documents that take a tenth of a second to build
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+OWNER = -1
+"""Whoever has the server's own token, or is on loopback where none is needed."""
+SUPERUSER = Principal(ADMIN, privileged=True, administrator=True)
 
 Query = dict[str, str]
 T = TypeVar("T")
@@ -56,10 +61,11 @@ log = logging.getLogger(__name__)
 class RequestHandler:
     """Answers requests."""
 
-    def __init__(self, api: InProcessClient, *, token: str = "") -> None:
+    def __init__(self, api: InProcessClient, *, token: str = "", access: AccessPolicy | None = None) -> None:
         self._api = api
         self._token = token
-        self._decoder: ThreadPoolExecutor | None = None
+        self._access = access
+        self._side_thread = api.writes.side_thread
         self._documents = VersionEndpoints(api.registry, api.identity)
         self._verbs: dict[str, Callable[[Request, Target, Query, RequestContext], Awaitable[Response]]] = {
             "get": self._get,
@@ -89,16 +95,26 @@ class RequestHandler:
             raise _refused_unread(request.fault)
         if request.path in HEALTH or request.path.rpartition("/")[0] in HEALTH:
             return Response(b"ok", content_type="text/plain; charset=utf-8")
-        self._authenticate(request)
+        user = self._authenticate(request)
+        who = SUPERUSER if self._access is None or user == OWNER else await self._access.principal(user)
         target = requests.parse_target(request.path, self._api.registry)
         if target is None:
+            if (answer := self._policy_answer(request, who)) is not None:
+                return answer
+            if request.path.startswith(OPENAPI):
+                return await self._side_thread.run(lambda: self._document(request))
             return self._document(request)
         query = request.query if request.raw_query else {}
         verb = requests.request_verb(request.method, target, requests.parse_bool(query, "watch"))
         if verb not in target.resource.verbs and not target.subresource:
             raise status.method_not_allowed()
         self._api.requests += 1
-        call = self._api.new_context(ADMIN)
+        call = self._api.new_context(who.name)
+        call.body_bytes = len(request.body)
+        if self._access is not None:
+            call.principal, call.policy = who, self._access
+            if not self._access.judge(who, verb, target):
+                call.view = StoreView(self._api.store, self._access.show(who))
         call.manager = query.get("fieldManager") or request.header("user-agent").partition("/")[0] or ADMIN
         if target.resource.deprecation:
             call.warnings.append(target.resource.deprecation)
@@ -111,18 +127,35 @@ class RequestHandler:
         try:
             self._authenticate(request)
         except status.ApiError as error:
-            return error.code
+            return 0 if self._access is not None and error.code == HTTPStatus.FORBIDDEN else error.code
         return 0
 
-    def _authenticate(self, request: Request) -> None:
+    def _authenticate(self, request: Request) -> int:
+        """The user of a request, or ``OWNER``."""
+        if self._access is not None and any(name.startswith("impersonate-") for name in request.headers):
+            raise status.ApiError(403, "Forbidden", "this server lets nobody act as another user (Impersonate-User)")
+        if self._access is not None and request.peer >= 0:
+            return request.peer
         if not self._token:
             _refuse_web_pages(request)
-        else:
-            import hmac
+            return OWNER
+        import hmac
 
-            given = request.header("authorization").encode("latin-1")
-            if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
-                raise status.unauthorized()
+        given = request.header("authorization")
+        if hmac.compare_digest(given.encode("latin-1"), f"Bearer {self._token}".encode()):
+            return OWNER
+        if self._access is not None and given.startswith("Bearer "):
+            user = self._access.token_owner(given.removeprefix("Bearer ").strip())
+            if user is not None:
+                return user
+        raise status.unauthorized()
+
+    def _policy_answer(self, request: Request, who: Principal) -> Response | None:
+        """The answer at a path of the access policy's own."""
+        if self._access is None:
+            return None
+        found = self._access.answer(who, request.method, request.path, over_socket=request.peer >= 0)
+        return None if found is None else _plain(dict(found))
 
     def _document(self, request: Request) -> Response:
         found = self._documents.find(request.path, request.header("accept"), request.header("host"))
@@ -142,23 +175,33 @@ class RequestHandler:
         if target.subresource not in {"", "status", "scale"}:
             raise status.method_not_allowed()
         form = _form(request)
-        record = self._reader(target).get(target, requests.parse_resource_version(query.get("resourceVersion", "")))
+        record = (await self._reader(target, call)).get(
+            target, requests.parse_resource_version(query.get("resourceVersion", ""))
+        )
         if target.subresource == "scale":
             scale.require_number(target.resource, record)
+        if form.media == YAML and len(record.value) >= LARGE_YAML:
+            return await self._side_thread.run(lambda: _one(target, record, form, query))
         return _one(target, record, form, query)
 
     async def _list(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request, listing=True)
         chosen = requests.parse_selection(target.resource, query)
-        listing = self._reader(target).list(target, chosen, requests.parse_read_options(target, query, watch=False))
+        reader = await self._reader(target, call)
+        listing = reader.list(target, chosen, requests.parse_read_options(target, query, watch=False))
+        size = sum([len(record.value) for record in listing.records]) if form != PLAIN else 0
+        if size >= (LARGE_YAML if form.media == YAML else LARGE_LIST):
+            return await self._side_thread.run(lambda: _many(target, listing, form, query))
         return _many(target, listing, form, query)
 
-    def _reader(self, target: Target) -> ObjectReader | UsageReader:
+    async def _reader(self, target: Target, call: RequestContext) -> ObjectReader | UsageReader:
+        reads = self._api.reads if call.view is None else ObjectReader(call.view)
         if not target.resource.derived_from:
-            return self._api.reads
+            return reads
         from kubesim.api.usage_metrics import UsageReader
+        from kubesim.kubelet.node_usage import read_node_usage
 
-        return UsageReader(self._api, time.time())
+        return UsageReader(self._api, reads, time.time(), await read_node_usage(self._api))
 
     async def _log(self, target: Target, query: Query) -> Response:
         pod, options = subresources.read_log(self._api, target, query)
@@ -181,7 +224,7 @@ class RequestHandler:
         seconds = requests.parse_int(query, "timeoutSeconds") or random.uniform(*WATCH_SECONDS)
         bookmarks = requests.parse_bool(query, "allowWatchBookmarks")
         include = query.get("includeObject", "")
-        watch = Watch(self._api.store, target, chosen, form, bookmarks=bookmarks, include=include)
+        watch = Watch(call.view or self._api.store, target, chosen, form, bookmarks=bookmarks, include=include)
         now = asyncio.get_running_loop().time
         watch.start(when)  # errors must come before the response starts
         return Response(
@@ -194,7 +237,7 @@ class RequestHandler:
     async def _create(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
         options = requests.parse_write_options(query, "CreateOptions")
-        body = await self._body(request, target, call)
+        body = await self._body(request, call)
         match target.subresource:
             case "":
                 if target.resource.namespaced and not target.namespace:
@@ -210,7 +253,7 @@ class RequestHandler:
     async def _update(self, request: Request, target: Target, query: Query, call: RequestContext) -> Response:
         form = _form(request)
         options = requests.parse_write_options(query, "UpdateOptions")
-        body = requests.require_same_name(await self._body(request, target, call), target)
+        body = requests.require_same_name(await self._body(request, call), target)
         if target.subresource not in {"", "status", "finalize", "scale"}:
             raise status.method_not_allowed()
         if target.subresource == "scale":
@@ -237,36 +280,41 @@ class RequestHandler:
             shown = dataclasses.replace(target, resource=scale.SCALE, subresource="")
             if media == patch.APPLY_PATCH:
                 force = requests.parse_bool(query, "force")
-                content = await self._decoded(request, target, content_negotiation.read_yaml)
-                said = patch.parse_apply_patch(shown, content, call.manager, force=force).applied
+                said = (await self._application(request, shown, call, force=force)).applied
                 application = scale.applied(target, said, call.manager, force=force)
                 record = await self._scale(target, application.edit, options, call, application)
             else:
-                content = await self._decoded(request, target, content_negotiation.read_json)
+                content = await self._decoded(request, content_negotiation.read_json)
                 edit = patch.parse_patch(shown, media, content)
                 record = await self._scale(target, scale.scaled(target, edit, replaces=False), options, call)
             return _one(target, record, form, query)
         if target.subresource not in {"", "status"}:
             raise status.method_not_allowed()
         if media == patch.APPLY_PATCH:
-            application = patch.parse_apply_patch(
-                target,
-                await self._decoded(request, target, content_negotiation.read_yaml),
-                call.manager,
-                force=requests.parse_bool(query, "force"),
-            )
+            force = requests.parse_bool(query, "force")
+            application = await self._application(request, target, call, force=force)
             if self._api.store.latest(target.key) is None and not target.subresource:
                 requests.require_same_name(application.applied, target)
                 made = await self._api.writes.create(target, application.applied, options, call, owners=application)
                 return _one(target, made, form, query, 201)
             record = await self._api.writes.update(target, application.edit, options, call, owners=application)
             return _one(target, record, form, query)
-        content = await self._decoded(request, target, content_negotiation.read_json)
+        content = await self._decoded(request, content_negotiation.read_json)
         edit = patch.parse_patch(target, media, content)
         record = await self._api.writes.update(target, edit, options, call)
         return _one(target, record, form, query)
 
-    async def _body(self, request: Request, target: Target, call: RequestContext) -> object:
+    async def _application(
+        self, request: Request, target: Target, call: RequestContext, *, force: bool
+    ) -> ApplyRequest:
+        from kubesim.api import patch
+
+        def parse(content: bytes) -> ApplyRequest:
+            return patch.parse_apply_patch(target, content_negotiation.read_yaml(content), call.manager, force=force)
+
+        return await self._decoded(request, parse)
+
+    async def _body(self, request: Request, call: RequestContext) -> object:
         """The decoded body of a request that creates or replaces an object."""
         media = request.header("content-type")
 
@@ -275,29 +323,17 @@ class RequestHandler:
             twice = content_negotiation.duplicate_fields(content, body) if isinstance(body, dict) else []
             return body, twice
 
-        body, call.duplicate_fields = await self._decoded(request, target, decode)
+        body, call.duplicate_fields = await self._decoded(request, decode)
         return body
 
-    async def _decoded(self, request: Request, target: Target, decode: Callable[[bytes], T]) -> T:
+    async def _decoded(self, request: Request, decode: Callable[[bytes], T]) -> T:
         """Decode a body. Large ones are decoded in a thread, one at a time, so that other requests go on."""
         content = request.body
         if len(content) < LARGE_YAML:  # most are
             return decode(content)
-        is_costly = "yaml" in request.header("content-type") or target.resource.qualified == DEFINITIONS
-        if len(content) < LARGE_JSON and not is_costly:
+        if len(content) < LARGE and "yaml" not in request.header("content-type"):
             return decode(content)
-        if self._decoder is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._decoder = ThreadPoolExecutor(1, "body-decoder")
-
-        def work() -> T:
-            decoded = decode(content)
-            if target.resource.qualified == DEFINITIONS:
-                compile_patterns(decoded)
-            return decoded
-
-        return await asyncio.get_running_loop().run_in_executor(self._decoder, work)
+        return await self._side_thread.run(lambda: decode(content))
 
     async def _scale(
         self,

@@ -11,6 +11,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kubesim.api.access import AccessPolicy
 from kubesim.api.client import InProcessClient
 from kubesim.http import content_negotiation
 from kubesim.http.connection import Connection
@@ -54,10 +55,16 @@ def bind_sockets(host: str = "127.0.0.1", port: int = 0) -> Iterator[list[socket
 
 @contextlib.asynccontextmanager
 async def serve_http(
-    api: InProcessClient, sockets: Sequence[socket.socket], *, token: str = "", tls: ssl.SSLContext | None = None
+    api: InProcessClient,
+    sockets: Sequence[socket.socket],
+    *,
+    token: str = "",
+    tls: ssl.SSLContext | None = None,
+    access: AccessPolicy | None = None,
+    unix_socket: socket.socket | None = None,
 ) -> AsyncIterator[int]:
-    """Serve HTTP on the sockets; yields the port."""
-    http = RequestHandler(api, token=token)
+    """Serve HTTP on the sockets, and on a Unix socket without TLS if there is one; yields the port."""
+    http = RequestHandler(api, token=token, access=access)
     everyone: set[Connection] = set()
     loop = asyncio.get_running_loop()
     port: int = sockets[0].getsockname()[1]
@@ -70,6 +77,8 @@ async def serve_http(
         return Connection(http.handle, everyone, content_negotiation.LARGEST_BODY, http.judge_headers)
 
     servers = [await loop.create_server(connection, sock=one, ssl=tls, backlog=BACKLOG) for one in sockets]
+    if unix_socket is not None:
+        servers.append(await loop.create_unix_server(connection, sock=unix_socket, backlog=BACKLOG))
     sweeper = asyncio.create_task(_drop_overdue(everyone))
     try:
         yield port

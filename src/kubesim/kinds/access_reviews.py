@@ -1,4 +1,4 @@
-"""Access reviews. They are answered and not stored: every client of this server may do everything.
+"""Access reviews. They are answered and not stored. Without a policy every client of the server may do everything.
 
 Their only verb is ``create``; ``on_create`` turns the review into its answer.
 """
@@ -11,12 +11,15 @@ from typing import Final
 
 from kubesim.api import status
 from kubesim.api.field_errors import FieldProblem, invalid
+from kubesim.api.request_context import RequestContext
 from kubesim.kinds.schema_dsl import expand_schema
 from kubesim.registry.registry import Context, Object, Resource, Strategy
 from kubesim.schema import Schema
 
 REASON: Final = "this server allows every request"
 GROUPS: Final = ("system:masters", "system:authenticated")
+NAMESPACE_EXTRA: Final = "namespace"
+"""In the answer about a user of this machine: the namespace that belongs to it."""
 
 SHAPES: Final = """
 SelfSubjectAccessReview
@@ -88,8 +91,14 @@ class AccessStrategy(_Question):
     """May I?"""
 
     def on_create(self, new: Object, context: Context) -> None:
-        """Yes."""
-        new["status"] = {"allowed": True, "reason": REASON}
+        """Yes, unless a policy says no."""
+        asked = new["spec"].get("resourceAttributes")
+        policy = isinstance(context, RequestContext) and context.policy is not None
+        if not policy:
+            new["status"] = {"allowed": True, "reason": REASON}
+            return
+        denied = _denial(context, asked) if isinstance(asked, dict) else ""
+        new["status"] = {"allowed": not denied} | ({"reason": denied} if denied else {})
 
     def check(self, new: Object) -> Iterator[FieldProblem]:
         """It must be about one thing."""
@@ -111,6 +120,15 @@ class RulesStrategy(_Question):
         if not new["spec"].get("namespace"):
             raise status.bad_request("no namespace on request")
         new["spec"] = {}
+        if isinstance(context, RequestContext) and not context.privileged:
+            problem = "the rules depend on whose an object is; ask with kubectl auth can-i"
+            new["status"] = {
+                "resourceRules": [],
+                "nonResourceRules": [],
+                "incomplete": True,
+                "evaluationError": problem,
+            }
+            return
         new["status"] = {
             "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
@@ -123,7 +141,30 @@ class SelfStrategy(_Question):
 
     def on_create(self, new: Object, context: Context) -> None:
         """Answer with the user of the request."""
-        new["status"] = {"userInfo": {"username": context.user, "groups": list(GROUPS)}}
+        found = context.principal if isinstance(context, RequestContext) else None
+        if found is None or found.uid < 0:
+            new["status"] = {"userInfo": {"username": context.user, "groups": list(GROUPS)}}
+            return
+        new["status"] = {
+            "userInfo": {
+                "username": found.name,
+                "uid": str(found.uid),
+                "groups": [*found.groups, GROUPS[1]],
+                "extra": {NAMESPACE_EXTRA: [found.namespace]},
+            }
+        }
+
+
+def _denial(context: Context, asked: Object) -> str:
+    assert isinstance(context, RequestContext)  # the caller has looked
+    group, plural = asked.get("group") or "", asked.get("resource") or ""
+    return context.denial(
+        asked.get("verb") or "",
+        f"{plural}.{group}" if group else plural,
+        asked.get("namespace") or "",
+        asked.get("name") or "",
+        asked.get("subresource") or "",
+    )
 
 
 def reviews() -> Iterator[Resource]:

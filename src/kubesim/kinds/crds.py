@@ -7,13 +7,16 @@ not call conversion webhooks (with a single version there is nothing to convert,
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import islice
 from typing import Final
 
-from kubebase.go_regexp import PatternError, check_syntax, patterns_of
+import msgspec
+
+from kubebase.go_regexp import patterns_of
 from kubesim.api import metadata
 from kubesim.api.field_errors import FieldErrorType, FieldProblem, invalid, required, unsupported
 from kubesim.kinds import custom_resources
@@ -39,6 +42,8 @@ SELECTABLE_TYPES: Final = ("boolean", "integer", "string")
 MOST_SELECTABLE: Final = 8
 MOST_PATTERNS: Final = 1000
 """Different patterns in a version: each takes a fifth of a millisecond to compile, and memory."""
+MOST_EXAMINED: Final = 64
+"""Schemas whose examination is remembered."""
 
 SHAPES: Final = """
 CustomResourceDefinition
@@ -107,8 +112,14 @@ Condition
 class DefinitionStrategy(Strategy):
     """A finalizer keeps a deleted definition until none of its objects is left."""
 
+    reads_cluster = True
     has_generation = True
     unconditional = False
+
+    def prepare(self, new: Object) -> None:
+        """Examine the schemas."""
+        for _ in _without_effect(new["spec"].get("versions", ())):
+            pass
 
     def on_create(self, new: Object, context: Context) -> None:
         """Fill in the names that follow from others, and decide whether they are free."""
@@ -239,14 +250,10 @@ def _check_version(version: Object, field: str) -> Iterator[FieldProblem]:
     if not openapi:
         yield required(f"{field}.schema.openAPIV3Schema")
         return
-    if _has_too_many_patterns(openapi):
-        detail = f"must have at most {MOST_PATTERNS} different patterns"
-        yield FieldProblem(f"{field}.schema.openAPIV3Schema", FieldErrorType.TOO_MANY, detail)
+    problems, _ = _examine(openapi, f"{field}.schema.openAPIV3Schema")
+    yield from problems
+    if any(problem.fault is FieldErrorType.TOO_MANY for problem in problems):
         return
-    try:
-        Schema(openapi, f"{field}.schema.openAPIV3Schema")
-    except SchemaError as error:
-        yield from error.problems
     for index, column in enumerate(version.get("additionalPrinterColumns", ())):
         yield from _check_column(column, f"{field}.additionalPrinterColumns[{index}]")
     scale = version.get("subresources", {}).get("scale")
@@ -267,28 +274,42 @@ def _without_effect(versions: Iterable[Object]) -> Iterator[str]:
     """Fields of a definition that are accepted but have no effect."""
     for index, version in enumerate(versions):
         where = f"spec.versions[{index}]"
+        below = f"{where}.schema.openAPIV3Schema"
         openapi = version.get("schema", {}).get("openAPIV3Schema") or {"type": "object"}
-        if _has_too_many_patterns(openapi):
-            continue  # reported elsewhere
-        try:
-            rules = Schema(openapi, where).unevaluated
-        except SchemaError:
-            continue  # reported elsewhere
-        for path in rules:
-            yield f"{path}: rules in CEL are not evaluated here"
+        for path in _examine(openapi, below)[1]:
+            yield f"{where}{path.removeprefix(below)}: rules in CEL are not evaluated here"
+
+
+Examination = tuple[list[FieldProblem], list[str]]
+"""The problems of a schema, and the paths of its rules that are not evaluated."""
+
+_examined: OrderedDict[tuple[bytes, str], Examination] = OrderedDict()
+
+
+def _examine(openapi: Object, where: str) -> Examination:
+    """Examine a schema. Results are kept by content: one that is large is examined once, beside other requests."""
+    digest = hashlib.blake2b(msgspec.json.encode(openapi), digest_size=16).digest()
+    known = _examined.get((digest, where))
+    if known is None:
+        known = _problems_and_rules(openapi, where)
+        _examined[digest, where] = known
+        if len(_examined) > MOST_EXAMINED:
+            _examined.popitem(last=False)
+    return known
+
+
+def _problems_and_rules(openapi: Object, where: str) -> Examination:
+    if _has_too_many_patterns(openapi):
+        detail = f"must have at most {MOST_PATTERNS} different patterns"
+        return [FieldProblem(where, FieldErrorType.TOO_MANY, detail)], []
+    try:
+        return [], Schema(openapi, where).unevaluated
+    except SchemaError as error:
+        return error.problems, []
 
 
 def _has_too_many_patterns(openapi: Object) -> bool:
     return len(set(patterns_of(openapi))) > MOST_PATTERNS
-
-
-def compile_patterns(found: object) -> None:
-    """Compile the patterns of a definition, or of a patch of one, so that its validation finds them compiled."""
-    for pattern in islice(dict.fromkeys(patterns_of(found)), MOST_PATTERNS):
-        try:
-            check_syntax(pattern)
-        except PatternError:
-            return  # validation says which
 
 
 def _check_column(column: Object, field: str) -> Iterator[FieldProblem]:

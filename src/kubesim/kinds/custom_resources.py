@@ -104,10 +104,12 @@ def is_established(definition: Object) -> bool:
 # ---- resources --------------------------------------------------------------------------------------------
 
 
-def install(registry: ResourceRegistry, definition: Object) -> None:
-    """Replace the resources of a definition by those it declares now."""
+def install(
+    registry: ResourceRegistry, definition: Object, served: Iterable[tuple[Resource, bool]] | None = None
+) -> None:
+    """Replace the resources of a definition by those it declares now, which may be at hand already."""
     uninstall(registry, definition)
-    for resource, stored in resources(definition):
+    for resource, stored in resources(definition) if served is None else served:
         registry.add(resource, stored=stored)
 
 
@@ -125,6 +127,14 @@ def resources(definition: Object) -> Iterator[tuple[Resource, bool]]:
     kept = next((version for version in versions if version["storage"]), versions[0] if versions else None)
     for version in versions:
         yield _resource(definition, version), version is kept
+
+
+def compiled_resources(definition: Object) -> list[tuple[Resource, bool]]:
+    """``resources``, with compiled schemas."""
+    found = [*resources(definition)]
+    for resource, _ in found:
+        _ = resource.schema.root
+    return found
 
 
 def _resource(definition: Object, version: Object) -> Resource:

@@ -298,6 +298,8 @@ def _check_node_affinity(spec: Object) -> Iterator[FieldProblem]:
 class ClaimStrategy(Strategy):
     """A claim without a class gets the default one; once it is created, only its binding changes it."""
 
+    reads_cluster = True
+
     returns_deleted = True
 
     def on_create(self, new: Object, context: Context) -> None:

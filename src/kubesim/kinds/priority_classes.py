@@ -31,6 +31,7 @@ PriorityClass
 class PriorityClassStrategy(Strategy):
     """There is one default at most, and the names ``system-`` are taken."""
 
+    reads_cluster = True
     has_generation = True
 
     def on_create(self, new: Object, context: Context) -> None:

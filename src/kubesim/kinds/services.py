@@ -100,6 +100,8 @@ Condition
 class ServiceStrategy(Strategy):
     """Defaults, and what is allocated for a Service."""
 
+    reads_cluster = True
+
     returns_deleted = True
     name_faults = staticmethod(label_name_faults)
 

@@ -1,7 +1,7 @@
 """The kinds NodeMetrics and PodMetrics (``metrics.k8s.io/v1beta1``), which ``kubectl top`` asks for.
 
-On a real cluster metrics-server measures them. Nothing runs in simulated pods, so what they request counts as used
-(``api/usage_metrics`` computes it); the objects are not stored.
+On a real cluster metrics-server measures them. Nothing runs in simulated pods, so what they request counts as used;
+agents measure those that are processes (``api/usage_metrics``). The objects are not stored.
 """
 
 from __future__ import annotations

@@ -44,6 +44,23 @@ async def open_node_log(
     name = pod["metadata"]["name"]
     if container_entry(pod, container) is None:
         raise status.bad_request(f'container "{container}" in pod "{name}" is waiting to start: ContainerCreating')
+    code, where, reader, writer = await ask_node(api, node, _log_path(pod, container, options, follow=follow))
+    if code != "200":
+        words = (await reader.read(CHUNK)).decode(errors="replace")
+        writer.close()
+        if code == "400":
+            raise status.bad_request(f'{words} in pod "{name}"')
+        raise status.internal(f"node {where} answers {code}: {words}")
+    return _body(reader, writer)
+
+
+async def ask_node(
+    api: InProcessClient, node: Object, path: str
+) -> tuple[str, str, asyncio.StreamReader, asyncio.StreamWriter]:
+    """Send a request to the agent of a node: the status code, the node in words, and the rest of the answer.
+
+    ``ApiError`` if nobody answers.
+    """
     secret = (api.read("secrets", SECRET_NAMESPACE, f"node-logs-{node['metadata']['name']}") or {}).get("data") or {}
     address = internal_address(node)
     port = (((node.get("status") or {}).get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port") or 0
@@ -52,18 +69,11 @@ async def open_node_log(
         async with asyncio.timeout(CONNECT_SECONDS):
             tls = _tls_context(b64decode(secret["ca.crt"])) if "ca.crt" in secret else None
             reader, writer = await asyncio.open_connection(address, port, ssl=tls, limit=LONGEST_HEAD)
-            writer.write(_request(pod, container, options, b64decode(secret.get("token", "")).decode(), follow=follow))
+            writer.write(_request(path, b64decode(secret.get("token", "")).decode()))
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
         raise status.internal(f"node {where} does not answer: {str(error) or type(error).__name__}") from None
-    code = head.split(" ", 2)[1] if " " in head else ""
-    if code != "200":
-        words = (await reader.read(CHUNK)).decode(errors="replace")
-        writer.close()
-        if code == "400":
-            raise status.bad_request(f'{words} in pod "{name}"')
-        raise status.internal(f"node {where} answers {code}: {words}")
-    return _body(reader, writer)
+    return head.split(" ", 2)[1] if " " in head else "", where, reader, writer
 
 
 async def _body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> AsyncIterator[bytes]:
@@ -75,7 +85,11 @@ async def _body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> A
         writer.close()
 
 
-def _request(pod: Object, container: str, options: LogOptions, token: str, *, follow: bool) -> bytes:
+def _request(path: str, token: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n".encode()
+
+
+def _log_path(pod: Object, container: str, options: LogOptions, *, follow: bool) -> str:
     about = pod["metadata"]
     query: dict[str, str] = {"uid": about["uid"]}
     flags = {"previous": options.previous, "timestamps": options.timestamps, "follow": follow}
@@ -83,8 +97,7 @@ def _request(pod: Object, container: str, options: LogOptions, token: str, *, fo
     numbers = {"tailLines": options.tail_lines, "since": options.since, "limitBytes": options.limit_bytes}
     query |= {key: str(number) for key, number in numbers.items() if number is not None}
     parts = (quote(part, safe="") for part in (about["namespace"], about["name"], container))
-    target = f"/containerLogs/{'/'.join(parts)}?{urlencode(query)}"
-    return f"GET {target} HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n".encode()
+    return f"/containerLogs/{'/'.join(parts)}?{urlencode(query)}"
 
 
 def _tls_context(authority: bytes) -> ssl.SSLContext:

@@ -12,12 +12,14 @@ The schema says how lists merge: those with a merge key item by item, lists of p
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from kubesim.patches.errors import bounded, kind_of, malformed, unfit
 from kubesim.patches.ordering import ordered
 from kubesim.schema.compiled import SchemaNode, copied
 from kubesim.schema.schema import Schema
+from kubesim.schema.uniqueness import identity
 from kubesim.schema.value_checks import same
 
 Object = dict[str, Any]
@@ -97,19 +99,25 @@ def _merge_lists(old: list[Any], change: list[Any], node: SchemaNode | None, key
 
 def _merge_items(old: list[Object], change: list[Object], node: SchemaNode) -> list[Object]:
     merge_key = node.merge_key
-    merged = list(old)
+    merged: list[Object | None] = list(old)  # None: deleted
+    places: dict[Hashable, list[int]] = {}
+    for index, known in enumerate(old):
+        places.setdefault(identity(known.get(merge_key), ()), []).append(index)
     for item in change:
         if merge_key not in item:
             raise unfit(f"an item of the patch does not contain declared merge key: {merge_key}")
-        index = next((i for i, known in enumerate(merged) if same(known.get(merge_key), item[merge_key])), None)
+        key = identity(item[merge_key], ())
         if item.get(PATCH) == "delete":
-            merged = [known for known in merged if not same(known.get(merge_key), item[merge_key])]
-        elif index is None:
-            merged.append(_merge_objects({}, item, node.items))
+            for index in places.pop(key, ()):
+                merged[index] = None
+        elif key in places:
+            first = places[key][0]
+            merged[first] = _merge_objects(merged[first] or {}, item, node.items)
         else:
-            merged[index] = _merge_objects(merged[index], item, node.items)
+            places[key] = [len(merged)]
+            merged.append(_merge_objects({}, item, node.items))
     kept = [item for item in change if item.get(PATCH) != "delete"]
-    return ordered(old, merged, kept, merge_key)
+    return ordered(old, [item for item in merged if item is not None], kept, merge_key)
 
 
 def _same_kinds(change: list[Any], kinds: tuple[type, ...], key: str) -> None:
@@ -118,11 +126,13 @@ def _same_kinds(change: list[Any], kinds: tuple[type, ...], key: str) -> None:
 
 
 def _new_values(old: list[Any], change: list[Any]) -> list[Any]:
-    new: list[Any] = []
+    known = {identity(value, ()) for value in old}
+    new: dict[Hashable, Any] = {}
     for value in change:
-        if not any(same(value, known) for known in [*old, *new]):
-            new.append(value)
-    return new
+        key = identity(value, ())
+        if key not in known:
+            new.setdefault(key, value)
+    return [*new.values()]
 
 
 def _delete_values(merged: Object, patch: Object) -> None:
@@ -133,7 +143,8 @@ def _delete_values(merged: Object, patch: Object) -> None:
         if not isinstance(values, list):
             raise malformed(f"{directive} is not a list")
         if isinstance(merged.get(name), list):
-            merged[name] = [item for item in merged[name] if not any(same(item, value) for value in values)]
+            gone = {identity(value, ()) for value in values}
+            merged[name] = [item for item in merged[name] if identity(item, ()) not in gone]
 
 
 def _set_orders(merged: Object, document: Object, patch: Object, node: SchemaNode | None) -> None:

@@ -61,6 +61,12 @@ class Strategy:
     name_faults = staticmethod(metadata.name_faults)
     """The problems of a name."""
 
+    reads_cluster = False
+    """Whether ``on_create`` and ``on_update`` look at other objects: then they run in the event loop."""
+
+    def prepare(self, new: Object) -> None:
+        """Before ``on_create`` and ``on_update``, beside other requests: complete what depends on the object alone."""
+
     def on_create(self, new: Object, context: Context) -> None:
         """Complete an object that is about to be created. A resource with a status subresource starts without."""
 
@@ -216,4 +222,4 @@ class ResourceRegistry:
         return next(matches, None)
 
     def __iter__(self) -> Iterator[Resource]:
-        return iter(self._served.values())
+        return iter([*self._served.values()])  # of this moment: it may change while another thread goes on

@@ -14,8 +14,10 @@ from pumice.admission.cluster_view import ClusterView
 from pumice.admission.effectless_fields import effectless_fields
 from pumice.admission.jobs import (
     cron_jobs,
+    job_arrays,
     job_defaults,
     job_flows,
+    job_order,
     job_plugins,
     job_policies,
     job_tasks,
@@ -86,6 +88,9 @@ DEFAULTS: dict[tuple[str, str], tuple[Default, ...]] = {
 JOB_RULES: tuple[Rule, ...] = (*job_tasks.RULES, *job_policies.RULES, *job_plugins.RULES)
 """The rules for the spec of a job by itself."""
 
+ANNOTATED: tuple[Rule, ...] = (*job_arrays.RULES, *job_order.RULES)
+"""The rules for what annotations of a job ask for."""
+
 RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     (QUEUES, CREATE): (queue_is_sound,),
     (QUEUES, UPDATE): (queue_is_sound,),
@@ -97,8 +102,8 @@ RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
         topology_names_one_tier,
         user_is_printable,
     ),
-    (JOBS, CREATE): (*queue_admission.RULES, *JOB_RULES, topology_names_one_tier, user_is_printable),
-    (JOBS, UPDATE): (*job_update.RULES, *JOB_RULES, topology_names_one_tier, user_is_printable),
+    (JOBS, CREATE): (*queue_admission.RULES, *JOB_RULES, *ANNOTATED, topology_names_one_tier, user_is_printable),
+    (JOBS, UPDATE): (*job_update.RULES, *JOB_RULES, *ANNOTATED, topology_names_one_tier, user_is_printable),
     (JOB_TEMPLATES, CREATE): job_templates.RULES,
     (JOB_TEMPLATES, UPDATE): job_templates.RULES,
     (JOB_FLOWS, CREATE): (*job_flows.RULES, user_is_printable),
@@ -118,6 +123,8 @@ def admit(request: Request, world: ClusterView) -> Verdict:
     if request.operation not in OPERATIONS:
         known = ", ".join(OPERATIONS)
         return Verdict(None, [Refusal(f"Unsupported value: {request.operation!r}: supported operations: {known}")])
+    if request.resource in {JOBS, CRON_JOBS} and (too_many := job_tasks.too_many_tasks(request)):
+        return Verdict(None, too_many)
     filled = replace(request, new=mutate(request, world)) if request.new is not None else request
     return Verdict(filled.new, validate(filled, world), warnings(filled, world))
 

@@ -251,7 +251,8 @@ PLUGINS: Final = (
     *_works("priority"),
     _differs(
         "proportion",
-        "after an eviction the victim's queue still has a larger share than the preemptor's queue had before it, so "
+        "capacity that no waiting job could use within what its queue deserves is lent; after an eviction of single "
+        "tasks the victim's queue still has a larger share than the preemptor's queue had before it, so "
         "that no two queues evict each other in turn",
     ),
     _differs("resource-strategy-fit", "sra.policy: proportional is rejected; annotations of pods do not override it"),

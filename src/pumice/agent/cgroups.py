@@ -7,10 +7,14 @@ are ended by their process groups and each process has a limit of its own (``set
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+
+from pumice.agent.shim.process_table import cgroup_processes, kill_all
 
 MOUNT = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
@@ -18,6 +22,8 @@ CONTROLLERS = ("memory", "cpu", "pids")
 PERIOD = 100_000  # microseconds
 MOST_PROCESSES = 4096
 """Processes and threads of a pod: many for any work, few for a fork bomb."""
+BUSY_PAUSES = (0.0, 0.01, 0.05, 0.0)
+"""Seconds between attempts to remove a cgroup: the kernel may still be busy with processes that have just ended."""
 LEAST_SHARES, MOST_SHARES = 2, 262_144
 
 
@@ -95,11 +101,16 @@ class Cgroups:
             _write(cpu / "cpu.cfs_quota_us", str(quota))
 
     def sweep(self, kept: Collection[str]) -> None:
-        """Remove cgroups of pods that an agent had made when it was killed, before it wrote their plans."""
+        """End pods that no folder knows, and remove their cgroups.
+
+        An agent was killed before it wrote their plans, or its folder was removed while they ran.
+        """
         for folder in dict.fromkeys(self._folders.values()):
             for pod in folder.glob("pod-*"):
                 if pod.name.removeprefix("pod-") not in kept:
-                    remove_cgroups([*(str(each) for each in pod.iterdir() if each.is_dir()), str(pod)])
+                    groups = [*(str(each) for each in pod.iterdir() if each.is_dir()), str(pod)]
+                    kill_all(partial(cgroup_processes, groups))
+                    remove_cgroups(groups)
 
     def remove(self) -> None:
         """Remove the agent's own folders, if no pod is left in them."""
@@ -161,10 +172,20 @@ def _own_paths(own: Path) -> dict[str, str]:
 
 
 def remove_cgroups(folders: list[str]) -> None:
-    """Remove the cgroups of a pod; no process is left in them."""
+    """Remove the cgroups of a pod; no process is left in them.
+
+    One whose last process still waits in the kernel stays until the next agent starts.
+    """
     for folder in folders:
-        with suppress(FileNotFoundError):
-            os.rmdir(folder)
+        for pause in BUSY_PAUSES:
+            try:
+                os.rmdir(folder)
+            except FileNotFoundError:
+                break
+            except OSError:
+                time.sleep(pause)
+            else:
+                break
 
 
 def own_limits(mount: Path = MOUNT, own: Path = OWN) -> tuple[int, float]:

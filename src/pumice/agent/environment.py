@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 
 from kubebase.quantity import NANOS, parse
 from pumice.agent.shim.process_table import CONTAINER_VARIABLE, POD_VARIABLE
+from pumice.agent.shim.records import Identity
 from pumice.kube.resources import Document
 
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 """Variables of the agent that processes get as well: what an image would have set."""
+LOGIN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _REFERENCE = re.compile(r"\$(\$|\([A-Za-z0-9_.-]+\))")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]$")
@@ -45,10 +47,18 @@ class Referenced:
 
 
 def container_environment(
-    pod: Document, container: Document, referenced: Referenced, devices: list[str], address: str
+    pod: Document,
+    container: Document,
+    referenced: Referenced,
+    devices: list[str],
+    address: str,
+    identity: Identity | None = None,
 ) -> dict[str, str]:
-    """All variables of a container."""
+    """All variables of a container. With an identity none of the agent's own, but those of a fresh login."""
     found = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    if identity is not None:
+        found = {"PATH": LOGIN_PATH, "HOME": identity["home"], "SHELL": identity["shell"]}
+        found |= dict.fromkeys(("USER", "LOGNAME"), identity["name"])
     found["HOSTNAME"] = pod["spec"].get("hostname") or pod["metadata"]["name"]
     for source in container.get("envFrom") or ():
         for kind, key in (("configmap", "configMapRef"), ("secret", "secretRef")):

@@ -1,13 +1,15 @@
-"""Serves the logs of this node's containers to the API server, under the path that kubelets have for it.
+"""Serves the logs of this node's containers to the API server, under the path that kubelets have for it, and their use.
 
 Only the API server knows the token: the agent keeps it in a Secret of ``kube-system``. On loopback it is sent in
-plain; at any other address the server speaks TLS with a certificate of its own, whose authority is in the same Secret.
+plain; at any other address, and on a machine that several people share, the server speaks TLS with a certificate of its
+own, whose authority is in the same Secret: nobody else who listens on its port is taken for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import secrets
 import ssl
 from base64 import b64encode
@@ -19,12 +21,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pumice.agent.log_reader import LogQuery, NoLogError, log_path, read_log
 from pumice.agent.pod_folders import PodFolder, PodFolders
+from pumice.agent.pod_usage import UsageMeter
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import SECRETS, Document
 
 SECRET_NAMESPACE = "kube-system"
 PATH = "/containerLogs/"
+USAGE_PATH = "/usage"
 REQUEST_SECONDS = 10.0
 LONGEST_HEAD = 16 * 1024
 LOOPBACK = ("127.0.0.1", "::1")
@@ -38,9 +42,11 @@ def secret_name(node: str) -> str:
 class LogServer:
     """Answers as long as it is open."""
 
-    def __init__(self, folders: PodFolders, address: str) -> None:
+    def __init__(self, folders: PodFolders, address: str, *, always_tls: bool = False) -> None:
         self._folders = folders
+        self._meter = UsageMeter(folders)
         self._address = address
+        self._is_plain = address in LOOPBACK and not always_tls
         self._token = secrets.token_urlsafe(32)
         self._authority = b""
         self._server: asyncio.Server | None = None
@@ -48,7 +54,7 @@ class LogServer:
 
     async def open(self) -> None:
         """Listen on a free port."""
-        context = None if self._address in LOOPBACK else self._tls_context()
+        context = None if self._is_plain else self._tls_context()
         self._server = await asyncio.start_server(
             self._serve, self._address, 0, ssl=context, limit=LONGEST_HEAD, start_serving=True
         )
@@ -102,10 +108,12 @@ class LogServer:
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
         given = headers.get("authorization", "").encode("latin-1")
         if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
-            return await _send_error(writer, "401 Unauthorized", "a token is required")
+            return await _send(writer, "401 Unauthorized", "a token is required")
         url = urlsplit(target.partition(" ")[0])
+        if method == "GET" and url.path == USAGE_PATH:
+            return await _send(writer, "200 OK", json.dumps(await self._meter.measure()))
         if method != "GET" or not url.path.startswith(PATH):
-            return await _send_error(writer, "404 Not Found", f"no such path: {url.path}")
+            return await _send(writer, "404 Not Found", f"no such path: {url.path}")
         query = dict(parse_qsl(url.query))
         container = unquote(url.path.rpartition("/")[2])
         try:
@@ -113,7 +121,7 @@ class LogServer:
             log_query = parse_query(query)
             path = log_path(folder.path, container, previous=log_query.previous)
         except (NoLogError, ValueError) as error:
-            return await _send_error(writer, "400 Bad Request", str(error))
+            return await _send(writer, "400 Bad Request", str(error))
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n")
         number = int(path.stem)
         blocks = read_log(path, log_query, is_over=lambda: is_run_over(folder, container, number))
@@ -154,7 +162,7 @@ def is_run_over(folder: PodFolder, container: str, number: int) -> bool:
     return record["finished"] or found["restarts"] != number or found["state"] == "terminated"
 
 
-async def _send_error(writer: asyncio.StreamWriter, status: str, message: str) -> None:
+async def _send(writer: asyncio.StreamWriter, status: str, message: str) -> None:
     body = message.encode()
     head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     writer.write(head.encode() + body)

@@ -23,6 +23,7 @@ from pumice.agent.node_registration import NodeRegistration
 from pumice.agent.pod_folders import PodFolders
 from pumice.agent.pod_refusals import Abilities
 from pumice.agent.pod_worker import NodeContext, PodWorker
+from pumice.agent.resting_memory import release_memory_repeatedly
 from pumice.agent.shim.process_start import may_mount
 from pumice.agent.shim.records import read_record, write_record
 from pumice.kube.client.api import Api, ListOptions
@@ -31,7 +32,7 @@ from pumice.kube.resources import PODS, Document
 from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
 
-PODS_FOLDER, CLUSTER_FILE, LOCK_FILE = "pods", "cluster.json", "lock"
+PODS_FOLDER, CLUSTER_FILE, LOCK_FILE, BELL_FILE = "pods", "cluster.json", "lock", "bell"
 LOOPBACK = "127.0.0.1"
 RETRY_SECONDS = 1.0
 LOCK_SECONDS, LOCK_PAUSE_SECONDS = 15.0, 0.1
@@ -49,6 +50,8 @@ class AgentSettings:
     address: str
     """The address of the node: of its processes, and where logs are served."""
     cgroups: Cgroups | None
+    shared: bool = False
+    """Whether pods run as the owners of their namespaces."""
 
 
 class NodeAgent:
@@ -59,10 +62,12 @@ class NodeAgent:
         self._settings = settings
         folder = settings.folder
         self._folders = PodFolders(folder / PODS_FOLDER)
-        self._bell = f"\0pumice-agent-{os.getuid()}-{blake2b(os.fsencode(folder), digest_size=8).hexdigest()}"
-        self._logs = LogServer(self._folders, settings.address)
+        self._bell = str(folder / BELL_FILE)  # in a folder that is the agent's alone, so that nobody else rings
+        self._logs = LogServer(self._folders, settings.address, always_tls=settings.shared)
         abilities = Abilities(mounts=may_mount())
-        node = NodeContext(settings.machine, settings.cgroups, abilities, settings.address, self._bell)
+        node = NodeContext(
+            settings.machine, settings.cgroups, abilities, settings.address, self._bell, shared=settings.shared
+        )
         self._worker = PodWorker(api, self._folders, node)
         self._feed = ChangeQueue()
         chosen = ListOptions(fields=f"spec.nodeName={settings.name}")
@@ -94,6 +99,7 @@ class NodeAgent:
                 self._worker.adopt_folders()
                 tasks.create_task(self._worker.work_queue.run())
                 tasks.create_task(self._hear_shims())
+                tasks.create_task(release_memory_repeatedly())
         finally:
             self._logs.close()
 
@@ -121,9 +127,15 @@ class NodeAgent:
         loop = asyncio.get_running_loop()
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
             bell.setblocking(False)
-            bell.bind(self._bell)
+            with suppress(FileNotFoundError):
+                os.unlink(self._bell)  # of an agent before this one
+            folder = os.open(self._settings.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                bell.bind(f"/proc/self/fd/{folder}/{BELL_FILE}")  # the path itself may be too long for a socket
+            finally:
+                os.close(folder)
             while True:
-                self._worker.work_queue.add((await loop.sock_recv(bell, 256)).decode())
+                self._worker.work_queue.add((await loop.sock_recv(bell, 256)).decode(errors="replace"))
 
 
 async def _until_reachable(call: Callable[[], Awaitable[None]]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -93,8 +94,10 @@ class PodFolder:
         shim = self.shim()
         rebooted = shim is not None and shim["boot"] != boot_id()
         cgroups = self.plan["cgroups"]
+        identity = next((each.get("identity") for each in self.plan["containers"]), None)
+        user = identity["uid"] if identity is not None else None
         if not rebooted:
-            kill_all(lambda: marked_processes(self.uid) | cgroup_processes(cgroups))
+            kill_all(lambda: marked_processes(self.uid, user=user) | cgroup_processes(cgroups))
         reason = REBOOTED if rebooted else SHIM_LOST
         message = (
             "The machine was started again while the pod was running"
@@ -116,7 +119,10 @@ class PodFolder:
         """Remove everything of a pod that has ended."""
         if self.plan is not None:
             remove_cgroups(self.plan["cgroups"])
-        shutil.rmtree(self.path)
+        try:
+            shutil.rmtree(self.path)
+        except RecursionError:  # folders in folders, as deep as somebody likes
+            subprocess.run(["rm", "-rf", "--", self.path], check=True, stdin=subprocess.DEVNULL)
 
 
 def _empty_record(plan: PodPlan) -> PodRecord:
@@ -167,6 +173,11 @@ class PodFolders:
         """Remove the folder of a pod that has ended."""
         folder.remove()
         self._folders.pop(folder.uid, None)
+
+    def taken_ports(self) -> set[int]:
+        """The ports that pods have which have not ended."""
+        plans = [folder.plan for folder in self if folder.plan is not None and not folder.finished]
+        return {port for plan in plans for port in plan.get("ports", ())}
 
     def taken_devices(self, resource: str) -> set[str]:
         """The devices that pods have which have not ended."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from pumice.agent.job_hosts import PLUGIN_PORTS, plugin_volumes
 from pumice.kube.resources import Document
 
 VOLUMES = ("emptyDir", "hostPath", "configMap", "secret", "downwardAPI")
@@ -44,7 +45,9 @@ class Abilities:
     mounts: bool
     """Whether a process can see folders under other paths."""
     user: int = -1
-    """The user of all processes."""
+    """The user of the processes; -1: that of the agent."""
+    shared: bool = False
+    """Whether processes run as their users, who cannot get more rights than they have."""
 
 
 def refusals(pod: Document, abilities: Abilities) -> list[str]:
@@ -52,7 +55,7 @@ def refusals(pod: Document, abilities: Abilities) -> list[str]:
     spec = pod["spec"]
     user = os.getuid() if abilities.user < 0 else abilities.user
     found = [f"spec.{name}: {reason}" for name, reason in UNSERVED.items() if spec.get(name)]
-    found += _security(spec.get("securityContext") or {}, "spec.securityContext", user)
+    found += _security(spec.get("securityContext") or {}, "spec.securityContext", user, abilities)
     if spec.get("hostUsers") is False:
         found.append("spec.hostUsers: processes share the users of the machine")
     for at, volume in enumerate(spec.get("volumes") or ()):
@@ -62,6 +65,7 @@ def refusals(pod: Document, abilities: Abilities) -> list[str]:
     for part in ("initContainers", "containers"):
         for at, container in enumerate(spec.get(part) or ()):
             found += _container(container, f"spec.{part}[{at}]", spec, abilities, user)
+            found += _mounts(container, f"spec.{part}[{at}]", spec, abilities, plugin_volumes(pod))
     return found
 
 
@@ -71,18 +75,20 @@ def _container(container: Document, where: str, spec: Document, abilities: Abili
     for name, reason in CONTAINER_UNSERVED.items():
         if container.get(name):
             yield f"{where}.{name}: {reason}"
-    if container.get("ports") and not spec.get("hostNetwork"):
+    ports = [port for port in container.get("ports") or () if port.get("name") not in PLUGIN_PORTS]
+    if ports and not spec.get("hostNetwork"):
         yield f"{where}.ports: a process has no ports of its own; set spec.hostNetwork to use those of the machine"
     if where.startswith("spec.initContainers") and container.get("restartPolicy"):
         yield f"{where}.restartPolicy: init containers that keep running are not supported"
     for name in PROBES:
         if container.get(name) and "exec" not in container[name]:
             yield f"{where}.{name}: only exec probes are supported"
-    yield from _security(container.get("securityContext") or {}, f"{where}.securityContext", user)
-    yield from _mounts(container, where, spec, abilities)
+    yield from _security(container.get("securityContext") or {}, f"{where}.securityContext", user, abilities)
 
 
-def _mounts(container: Document, where: str, spec: Document, abilities: Abilities) -> Iterator[str]:
+def _mounts(
+    container: Document, where: str, spec: Document, abilities: Abilities, plugins: Collection[str]
+) -> Iterator[str]:
     volumes = {volume["name"]: volume for volume in spec.get("volumes") or ()}
     for at, mount in enumerate(container.get("volumeMounts") or ()):
         target = os.path.normpath(mount["mountPath"])
@@ -92,19 +98,22 @@ def _mounts(container: Document, where: str, spec: Document, abilities: Abilitie
             yield f"{where}.volumeMounts[{at}].subPath: must be a path below the volume, without variables"
         source = (volumes.get(mount["name"], {}).get("hostPath") or {}).get("path")
         in_place = source is not None and os.path.normpath(source) == target and not mount.get("readOnly")
-        if not abilities.mounts and not in_place:
+        if not abilities.mounts and not in_place and mount["name"] not in plugins:
             yield (
                 f"{where}.volumeMounts[{at}]: the agent may not mount; only a hostPath at its own path, "
                 "not read only, is possible"
             )
 
 
-def _security(context: Document, where: str, user: int) -> Iterator[str]:
+def _security(context: Document, where: str, user: int, abilities: Abilities) -> Iterator[str]:
     for name, value in context.items():
         if name == "runAsUser" and value == user:
             continue
         if name == "runAsNonRoot" and user != 0:
             continue
+        if name == "allowPrivilegeEscalation" and abilities.shared:
+            continue
         if HARMLESS_SECURITY.get(name) == value or value in (None, {}, []):
             continue
-        yield f"{where}.{name}: processes run as the user of the agent ({user}), with what that user may do"
+        whose = "the owner of the namespace" if abilities.shared else "the user of the agent"
+        yield f"{where}.{name}: processes run as {whose} ({user}), with what that user may do"

@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubebase.pod_request import pod_request
 from kubebase.resource_vector import Registry, Vector, add, widen
@@ -19,11 +19,15 @@ from kubebase.timestamps import stamp
 from kubebase.work_queue import RetryPolicy, WorkQueue
 from pumice.agent.cgroups import Cgroups
 from pumice.agent.environment import MissingError, Referenced
+from pumice.agent.host_lookup import HostLookup
+from pumice.agent.job_hosts import JobHosts, host_name
 from pumice.agent.machine import GPU, Machine
+from pumice.agent.owners import OwnerError, find_identity
 from pumice.agent.pod_folders import PodFolder, PodFolders
 from pumice.agent.pod_plan import PlanContext, make_plan, pod_gpu_count
 from pumice.agent.pod_refusals import Abilities, refusals
 from pumice.agent.pod_status import differs, failed_status, pod_status
+from pumice.agent.shim.records import Identity
 from pumice.agent.shim_start import start_shim
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError
@@ -54,6 +58,8 @@ class NodeContext:
     abilities: Abilities
     address: str
     notify: str
+    shared: bool = False
+    """Whether pods run as the owners of their namespaces; otherwise as the user of the agent."""
 
 
 class PodWorker:
@@ -63,6 +69,7 @@ class PodWorker:
         self._api = api
         self._folders = folders
         self._node = node
+        self._hosts = HostLookup(api, node.address)
         self._pods: dict[str, Document] = {}
         self._registry = Registry()
         self._admitted: dict[str, Vector] = {}  # requests of pods that have not ended
@@ -124,7 +131,15 @@ class PodWorker:
         if status.get("startTime"):
             await self._fail(pod, "StateLost", "The agent's record of this pod is gone, and so is the pod")
             return None
-        refused = refusals(pod, self._node.abilities)
+        abilities = self._node.abilities
+        if self._node.shared:
+            try:
+                user = (await find_identity(self._api, pod["metadata"]["namespace"]))["uid"]
+            except OwnerError as error:
+                await self._fail(pod, error.reason, str(error))
+                return None
+            abilities = replace(abilities, user=user, shared=True)
+        refused = refusals(pod, abilities)
         if refused:
             await self._fail(pod, "Unsupported", f"The node runs pods as processes: {'; '.join(refused)}")
             return None
@@ -141,12 +156,22 @@ class PodWorker:
         """Write the plan and start the shim; wait if something is missing."""
         if "deletionTimestamp" in pod["metadata"]:
             self._forget(folder.uid)
-            self._folders.remove(folder)
+            await asyncio.to_thread(self._folders.remove, folder)
             await self._delete(pod)
             return None
         referenced = await self._referenced(pod)
         try:
-            self._write_plan(pod, folder, referenced)
+            identity = await find_identity(self._api, pod["metadata"]["namespace"]) if self._node.shared else None
+        except OwnerError as error:
+            await self._wait_for(pod, str(error))
+            return MISSING_SECONDS
+        try:
+            hosts = await self._hosts.find(pod, referenced, self._folders.taken_ports())
+        except MissingError as error:
+            await self._wait_for(pod, str(error))
+            return LEAVING_SECONDS if host_name(pod) else MISSING_SECONDS
+        try:
+            self._write_plan(pod, folder, referenced, hosts, identity)
         except (MissingError, OSError) as error:
             await self._wait_for(pod, str(error))
             return MISSING_SECONDS
@@ -154,7 +179,9 @@ class PodWorker:
         self.work_queue.add(folder.uid)
         return None
 
-    def _write_plan(self, pod: Document, folder: PodFolder, referenced: Referenced) -> None:
+    def _write_plan(
+        self, pod: Document, folder: PodFolder, referenced: Referenced, hosts: JobHosts, identity: Identity | None
+    ) -> None:
         """Choose GPUs and write the plan in one step, so that no other pod can be given the same."""
         taken = self._folders.taken_devices(GPU)
         free = [gpu.uuid for gpu in self._node.machine.gpus if gpu.uuid not in taken]
@@ -162,8 +189,19 @@ class PodWorker:
         if count > len(free):
             raise MissingError(f"{count} GPUs requested, {len(free)} free; waiting for pods that are ending")
         node = self._node
-        context = PlanContext(folder.path, referenced, free[:count], node.cgroups, node.address, node.notify)
+        context = PlanContext(
+            folder.path,
+            referenced,
+            free[:count],
+            node.cgroups,
+            node.address,
+            node.notify,
+            hosts,
+            node.abilities.mounts,
+            identity,
+        )
         folder.write_plan(make_plan(pod, context))
+        self._hosts.release(folder.uid)
 
     async def _wait_for(self, pod: Document, message: str) -> None:
         """Report that the containers wait for something."""
@@ -258,7 +296,7 @@ class PodWorker:
         if folder.is_shim_alive():  # it has written its last record and is about to end
             return 0.05
         self._forget(folder.uid)
-        self._folders.remove(folder)
+        await asyncio.to_thread(self._folders.remove, folder)
         return None
 
     async def _delete(self, pod: Document) -> None:
@@ -286,6 +324,7 @@ class PodWorker:
 
     def _forget(self, uid: str) -> None:
         self._admitted.pop(uid, None)
+        self._hosts.release(uid)
         descriptor = self._watched.pop(uid, None)
         if descriptor is not None:
             asyncio.get_running_loop().remove_reader(descriptor)

@@ -3,27 +3,62 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from pumice.agent.environment import MissingError, Referenced, field_value, resource_value
-from pumice.agent.shim.records import MountPlan
+from pumice.agent.job_hosts import SSH, SVC, JobHosts, plugin_volumes
+from pumice.agent.shim.records import Identity, MountPlan
 from pumice.kube.resources import Document
 
 FOLDER = "volumes"
 
 
-def make_volumes(pod: Document, folder: Path, referenced: Referenced, address: str) -> dict[str, Path]:
-    """Make the folders of all volumes; where each of them is, by name."""
-    return {
-        volume["name"]: _make_volume(pod, volume, folder / FOLDER / volume["name"], referenced, address)
-        for volume in pod["spec"].get("volumes") or ()
-    }
+def make_volumes(
+    pod: Document,
+    folder: Path,
+    referenced: Referenced,
+    address: str,
+    hosts: JobHosts,
+    identity: Identity | None = None,
+) -> dict[str, Path]:
+    """Make the folders of all volumes; where each of them is, by name.
+
+    With an identity they are that user's alone, and paths of the machine are not touched: only the user's own process
+    does that.
+    """
+    found = {}
+    plugins = plugin_volumes(pod)
+    for volume in pod["spec"].get("volumes") or ():
+        name, host = volume["name"], volume.get("hostPath")
+        if plugins.get(name) == SSH:
+            continue  # processes use the keys of their user
+        if identity is not None and host:
+            found[name] = Path(os.path.normpath(host["path"]))
+            continue
+        found[name] = _make_volume(pod, volume, folder / FOLDER / name, referenced, address)
+        if plugins.get(name) == SVC:
+            for file in found[name].iterdir():
+                file.write_text(hosts.rewrite(file.read_text()))
+        if identity is not None:
+            _give_to(found[name], identity)
+    return found
 
 
-def container_mounts(container: Document, volumes: dict[str, Path]) -> list[MountPlan]:
+def container_mounts(
+    pod: Document,
+    container: Document,
+    volumes: dict[str, Path],
+    identity: Identity | None = None,
+    skipped: Collection[str] = (),
+) -> list[MountPlan]:
     """Where a container sees its volumes. Mount points that are missing are made: as empty folders or files."""
+    if identity is not None:
+        return [*_user_mounts(pod, container, volumes, skipped)]
     found: list[MountPlan] = []
     for mount in container.get("volumeMounts") or ():
+        if mount["name"] in skipped:
+            continue
         source = volumes[mount["name"]] / (mount.get("subPath") or "")
         target = Path(os.path.normpath(mount["mountPath"]))
         read_only = bool(mount.get("readOnly"))
@@ -39,8 +74,49 @@ def container_mounts(container: Document, volumes: dict[str, Path]) -> list[Moun
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.touch()
-        found.append({"source": str(source), "target": str(target), "read_only": read_only})
+        found.append(
+            {
+                "source": str(source),
+                "target": str(target),
+                "read_only": read_only,
+                "own": False,
+                "sub_path": "",
+                "host_type": "",
+            }
+        )
     return found
+
+
+def _user_mounts(
+    pod: Document, container: Document, volumes: dict[str, Path], skipped: Collection[str]
+) -> Iterator[MountPlan]:
+    """The same for a process of a user, which makes and opens everything itself: with the rights of the user."""
+    hosts = {volume["name"]: volume.get("hostPath") for volume in pod["spec"].get("volumes") or ()}
+    for mount in container.get("volumeMounts") or ():
+        if mount["name"] in skipped:
+            continue
+        source, host = volumes[mount["name"]], hosts[mount["name"]]
+        target = os.path.normpath(mount["mountPath"])
+        kind = (host.get("type") or "") if host else ""
+        in_place = host and str(source) == target and not mount.get("subPath") and not mount.get("readOnly")
+        if not in_place or kind:
+            yield {
+                "source": str(source),
+                "target": target,
+                "read_only": bool(mount.get("readOnly")),
+                "own": not host,
+                "sub_path": mount.get("subPath") or "",
+                "host_type": kind,
+            }
+
+
+def _give_to(folder: Path, identity: Identity) -> None:
+    """Make a volume a user's own; nobody has put anything there but this agent."""
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            os.chown(os.path.join(place, name), identity["uid"], identity["gid"], follow_symlinks=False)
+    os.chown(folder, identity["uid"], identity["gid"], follow_symlinks=False)
+    folder.chmod(0o700)
 
 
 def _make_volume(pod: Document, volume: Document, folder: Path, referenced: Referenced, address: str) -> Path:

@@ -20,6 +20,9 @@ COMMAND_SECTIONS = {
         "queue": "cluster.volcano_programs",
         "top": "top.top_command",
         "why": "why.why_command",
+        "plan": "plan.plan_command",
+        "login": "login_command",
+        "token": "login_command",
     },
     "Try it without a cluster": {
         "up": "up.up_command",

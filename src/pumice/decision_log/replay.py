@@ -99,7 +99,7 @@ def replay(
 
     ``until`` is the last cycle to replay, and ``at`` a time in microseconds after which none is.
     """
-    reading = _Reading(path, progress)
+    reading = LogReading(path, progress)
     heading = reading.heading()
     outcome = Outcome(path, heading)
     registry = Registry()
@@ -143,20 +143,20 @@ def replay(
 
 def first_cycle(path: Path) -> int:
     """The number of the first cycle that a file may contain; raises LogError."""
-    return _Reading(path, lambda size: None).heading().cycles + 1
+    return LogReading(path, lambda size: None).heading().cycles + 1
 
 
 def began(path: Path) -> int:
     """When a file was begun, in microseconds; raises LogError."""
-    return _Reading(path, lambda size: None).heading().began
+    return LogReading(path, lambda size: None).heading().began
 
 
 def first_time(path: Path) -> int | None:
     """When the first cycle of a file ran, in microseconds; None if it has none. Raises LogError."""
-    return next((record.now for record in _Reading(path, lambda size: None) if isinstance(record, Ran)), None)
+    return next((record.now for record in LogReading(path, lambda size: None) if isinstance(record, Ran)), None)
 
 
-class _Reading:
+class LogReading:
     """The lines of a file in order, without an incomplete line at its end."""
 
     def __init__(self, path: Path, progress: Callable[[int], None]) -> None:
@@ -169,6 +169,7 @@ class _Reading:
         return self._records
 
     def refuse(self, problem: object) -> LogError:
+        """An error about the current line."""
         return LogError(f"{self.path}:{self.line}: {problem}")
 
     def _read(self, progress: Callable[[int], None]) -> Iterator[Line]:

@@ -30,15 +30,15 @@ def publish_status(context: SchedulingContext) -> None:
         job = context.state.jobs[key]
         job.phase = phase_of(job, waiting[job])
     context.unstartable.report_obstacles(context)
-    for leaf, lacks in context.candidates.blocked_jobs.items():
-        reason = lacks + _no_turn(context, leaf)
+    for leaf, reason in context.candidates.blocked_jobs.take(lambda leaf: _no_turn(context, leaf)):
         key = leaf.job.key
-        if leaf.able or leaf.unit is None or context.decided.conditions.get(key) == reason:
+        if leaf.placeable or leaf.unit is None:
             continue
         if context.unstartable.is_reported(key):  # that condition is more specific
             continue
         context.decided.condition_once(key, "NotEnoughResources", reason)
-    context.candidates.blocked_jobs.clear()
+        if leaf.waiting_line is not None:
+            leaf.waiting_line.hear(leaf, reason)
     for key in sorted(started & context.decided.conditions.keys()):
         leaf = context.tree.jobs[key]
         if leaf.unit is None:

@@ -126,5 +126,6 @@ class Engine:
         context.state.validate()
         context.tree.validate()
         context.sync.validate()
+        context.candidates.validate()
         context.pipelined.validate(context.state)
         assert all(key in context.tree.jobs for key in context.partial_gangs)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Container, Iterable
 from typing import TYPE_CHECKING
 
 from pumice.controllers.default_queues import missing_queues
-from pumice.observability.endpoints import Probes
 from pumice.observability.liveness import unsynced_informers
 from pumice.observability.metrics.admission_metrics import AdmissionMetrics
 from pumice.observability.metrics.job_metrics import JobMetrics
 from pumice.observability.metrics.scheduler_metrics import SchedulerMetrics
+from pumice.observability.process_probes import Probes
 from pumice.scheduler.loop import STALLED
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from pumice.engine.events import Event
 from pumice.engine.plugins.builtin.pdb import PdbPlugin
 from pumice.engine.preemption.cooldown import NO_COOLDOWN, PreemptionCooldown
 from pumice.kube.client.api import Api
-from pumice.kube.client.transport import Limits
+from pumice.kube.client.session import Limits
 from pumice.kube.decode.convert import SCHEDULERS
 from pumice.kube.event_recorder import EventRecorder
 from pumice.kube.resources import (

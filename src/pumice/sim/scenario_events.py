@@ -12,7 +12,7 @@ from typing import Any
 
 from kubebase.field_error import FieldError
 from pumice.admission import Object, Refusal
-from pumice.config.load import read_config
+from pumice.config.load import SchedulerConfig, read_config
 from pumice.engine.config.scheduler_config import ConfigError
 from pumice.input_errors import Problem, did_you_mean
 from pumice.kube.decode.manifest_errors import ObjectError
@@ -111,18 +111,21 @@ class ScenarioEvents:
         if event.finish is not None:
             self._finish(event.finish, f"{where}.finish")
         elif event.apply is not None:
-            self._apply(event.apply)
+            self.apply_object(event.apply)
         elif event.delete is not None:
-            self._delete(event.delete, f"{where}.delete")
+            self.delete_object(event.delete, f"{where}.delete")
         elif event.command is not None:
             self._command(event.command, f"{where}.command")
         elif event.config is not None:
             try:
-                config = read_config(event.config, f"{where}.config")
-                self._cluster.reconfigure(config)
+                self.use_config(read_config(event.config, f"{where}.config"))
             except ConfigError as error:
                 raise FieldError(f"{where}.config", f"line {error.line}: {error.message}") from None
-            self._admission.view.cluster_queue = config.default_queue
+
+    def use_config(self, config: SchedulerConfig) -> None:
+        """Use another configuration from the next cycle on; raises ConfigError."""
+        self._cluster.reconfigure(config)
+        self._admission.view.cluster_queue = config.default_queue
 
     # --- tasks finish -------------------------------------------------------------------------------------------
 
@@ -148,7 +151,8 @@ class ScenarioEvents:
 
     # --- objects come and change ----------------------------------------------------------------------------------
 
-    def _apply(self, document: Mapping[str, Any]) -> None:
+    def apply_object(self, document: Mapping[str, Any]) -> None:
+        """Create or change an object; raises RefusedError, or ObjectError if it cannot be decoded."""
         cluster = self._cluster
         translated = translate_manifest(document, cluster.registry, cluster.now)
         self._admission.refresh(cluster)
@@ -276,7 +280,8 @@ class ScenarioEvents:
 
     # --- objects go -----------------------------------------------------------------------------------------------
 
-    def _delete(self, delete: DeleteEvent, where: str) -> None:
+    def delete_object(self, delete: DeleteEvent, where: str) -> None:
+        """Delete an object; raises RefusedError, or FieldError below ``where`` if there is none."""
         if delete.kind not in KNOWN_KINDS:
             hint = did_you_mean(delete.kind, KNOWN_KINDS) or f"; write one of {', '.join(KNOWN_KINDS)}"
             raise FieldError(f"{where}.kind", f"'{delete.kind}' is not known{hint}")

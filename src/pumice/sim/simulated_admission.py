@@ -53,6 +53,11 @@ class SimulatedAdmission:
         self._queues: dict[str, Object] = {}  # as written; a queue that a hierarchy created has no manifest
         self._jobs: dict[str, AdmittedJob] = {}  # by the key of the PodGroup
 
+    @property
+    def queue_documents(self) -> Mapping[str, Object]:
+        """The manifests of queues, as they were let in."""
+        return self._queues
+
     # --- asking -------------------------------------------------------------------------------------------------
 
     def admit_queues(self, documents: Iterable[Object], store: Callable[[Object], None]) -> list[list[Refusal]]:

@@ -20,6 +20,7 @@ from pumice.engine.cycle_status import phase_of
 from pumice.engine.decisions import Bind, Decision, Evict
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
+from pumice.engine.state.cluster_snapshot import snapshot_cluster
 from pumice.model.queue_states import state_after_command, state_when_idle
 from pumice.model.queue_tree import build_queue_tree
 from pumice.model.specs import Described, JobPhase, JobSpec, Queue, QueueState, TaskSpec, TaskStatus
@@ -59,6 +60,29 @@ class SimulatedCluster:
             started = described.started if isinstance(described, TaskSpec) else 0
             self.now = max(self.now, getattr(described, "created", 0) + cycle_length, started)
         self.refresh_phases(self.objects.jobs)
+
+    @classmethod
+    def around(cls, engine: Engine, controlled: Iterable[str]) -> SimulatedCluster:
+        """The cluster that an engine knows already, at the engine's time. Cycles take no time.
+
+        Tasks with a node run, also those whose start the engine has not been told yet; tasks that are leaving are gone
+        at the end of the first cycle.
+        """
+        cluster = cls(ObjectSet(), engine.state.registry, engine.policy.config, cycle_length=0, controlled=controlled)
+        cluster.engine, cluster.now = engine, engine.now
+        was = snapshot_cluster(engine.state)
+        for described in (*was.objects, *(job.spec for job in was.jobs if job.spec is not None)):
+            cluster.objects.put(described)
+        for task in was.tasks:
+            placed = replace(task.spec, node=task.node, started=task.started)
+            if task.status is TaskStatus.RELEASING:
+                cluster.objects.put(replace(placed, status=TaskStatus.RELEASING))
+                cluster.terminating[task.spec.key] = 1
+            elif task.status in (TaskStatus.BINDING, TaskStatus.BOUND):
+                cluster.put(replace(placed, status=TaskStatus.RUNNING))
+            else:
+                cluster.objects.put(replace(placed, status=task.status) if task.status.on_node else task.spec)
+        return cluster
 
     # --- objects ------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,7 @@ class Simulation:
             controlled=(key for translated in loaded.translated for key in pods_of_job(translated)),
             tracing=tracing,
         )
+        self.admission = loaded.admission
         self._events = ScenarioEvents(scenario, self.cluster, loaded.admission, loaded.translated)
 
     def step(self) -> list[Decision]:

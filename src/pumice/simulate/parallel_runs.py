@@ -12,10 +12,12 @@ from time import monotonic
 
 from pumice.input_errors import BadInput
 from pumice.simulate.figures import RunFigures
-from pumice.simulate.simulation_run import RunPlan, simulate
+from pumice.simulate.recorded.log_plan import LogPlan
+from pumice.simulate.simulation_run import RunPlan
 
 REPORT_SECONDS = 0.25
 
+AnyPlan = RunPlan | LogPlan
 Watch = Callable[[int], None]
 """Gets the number of jobs that have ended in all runs so far."""
 
@@ -24,15 +26,15 @@ class FailedRunError(RuntimeError):
     """A process ended without a result."""
 
 
-def run_all(plans: Sequence[RunPlan], watch: Watch, workers: int | None = None) -> list[RunFigures]:
+def run_all(plans: Sequence[AnyPlan], watch: Watch, workers: int | None = None) -> list[RunFigures]:
     """The figures of all plans, in their order. One plan runs in this process."""
     if len(plans) == 1:
-        return [simulate(plans[0], _throttled(watch))]
+        return [plans[0].run(_throttled(watch))]
     return _Pool(plans, watch, workers or os.cpu_count() or 1).run()
 
 
 class _Pool:
-    def __init__(self, plans: Sequence[RunPlan], watch: Watch, workers: int) -> None:
+    def __init__(self, plans: Sequence[AnyPlan], watch: Watch, workers: int) -> None:
         self._plans = plans
         self._watch = watch
         self._workers = workers
@@ -87,10 +89,10 @@ class _Pool:
         del self._running[connection]
 
 
-def _child(plan: RunPlan, parent: Connection) -> None:
+def _child(plan: AnyPlan, parent: Connection) -> None:
     """A process: run a plan, and send numbers of ended jobs, then the figures or an error."""
     try:
-        parent.send(simulate(plan, _throttled(parent.send)))
+        parent.send(plan.run(_throttled(parent.send)))
     except BadInput as error:
         parent.send(list(error.problems))
     except KeyboardInterrupt:

@@ -84,7 +84,7 @@ def read_policy(text: str) -> Policy:
                 did_you_mean(name, BUILT_IN_POLICIES) or f"; write NAME=FILE or one of {', '.join(BUILT_IN_POLICIES)}"
             )
             raise BadInput([Problem("--policy", "", "", f"'{name}' is not known{hint}")])
-        return _checked(Policy(name, BUILT_IN_POLICIES[name], f"the built-in policy {name}"))
+        return checked_policy(Policy(name, BUILT_IN_POLICIES[name], f"the built-in policy {name}"))
     if not name or not given:
         raise BadInput([Problem("--policy", "", "", f"{text!r} is not NAME=FILE")])
     files = tuple(given.split(","))
@@ -94,12 +94,13 @@ def read_policy(text: str) -> Policy:
         raise BadInput([Problem(configurations[1], "", "", message)])
     objects = tuple(file for file in files if file not in configurations)
     if not configurations:
-        return _checked(Policy(name, DEFAULT_CONFIG, "the default configuration", files, objects))
+        return checked_policy(Policy(name, DEFAULT_CONFIG, "the default configuration", files, objects))
     content = Path(configurations[0]).read_text(encoding="utf-8")
-    return _checked(Policy(name, content, configurations[0], files, objects))
+    return checked_policy(Policy(name, content, configurations[0], files, objects))
 
 
-def _checked(policy: Policy) -> Policy:
+def checked_policy(policy: Policy) -> Policy:
+    """The policy, if its configuration can be used; raises BadInput."""
     try:
         _ = policy.config
     except ConfigError as error:

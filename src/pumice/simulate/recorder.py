@@ -102,14 +102,33 @@ class Recorder:
         asked = {place for request in requests for place, amount in enumerate(request) if amount}
         self._places = [place for place in offered if place in asked] or offered
         self._idle_sums = [0] * len(self._places)
+        self._follow_tree()
+
+    def use_engine(self, engine: Engine) -> None:
+        """Another engine goes on in the place of the one before, or queues have come: look for them in its tree."""
+        self._engine = engine
+        self._follow_tree()
+
+    def _follow_tree(self) -> None:
+        known = {record.figures.path: record for record in self._records}
         by_node: dict[ShareNode, list[_QueueRecord]] = {}
-        for node in _in_tree_order(engine.tree.queues()):
+        for node in _in_tree_order(self._engine.tree.queues()):
             above = by_node[node.parent] if node.parent is not None else []
-            record = _QueueRecord(node, len(above), len(self._places), self._width)
-            self._records.append(record)
+            record = known.get(node.path)
+            if record is None:
+                record = _QueueRecord(node, len(above), len(self._places), self._width)
+                record.since = self._now
+                self._records.append(record)
+            record.node = node
+            record.figures.is_leaf = not node.children
             by_node[node] = [record, *above]
             if node.queue_name is not None:
                 self._path_of[node.queue_name] = by_node[node]
+        self._records.sort(key=lambda record: record.figures.path.split("/"))
+
+    def knows(self, queue: str) -> bool:
+        """Whether a queue is in the tree."""
+        return queue in self._path_of
 
     # --- what happens ---------------------------------------------------------------------------------------------
 
@@ -119,6 +138,11 @@ class Recorder:
         self._change_waiting(job.job.tasks)
         for record in self._path_of[job.queue]:
             record.figures.arrived += 1
+
+    def tasks_arrived(self, tasks: int) -> None:
+        """Tasks of a job that is there already wait; a negative number: they wait no longer, and did not start."""
+        self._demand_changed = True
+        self._change_waiting(tasks)
 
     def tasks_started(self, job: LiveJob, tasks: int, now: int) -> None:
         """Tasks of a job were bound."""
@@ -140,14 +164,15 @@ class Recorder:
         for record in self._path_of[job.queue]:
             record.figures.evictions += 1
 
-    def task_lost(self, job: LiveJob, ran: int) -> None:
+    def task_lost(self, job: LiveJob, ran: int, request: Vector | None = None) -> None:
         """An evicted task is gone, with the work of so much time, and waits again."""
         self._change_waiting(1)
         job.lost += ran
+        lost = job.request if request is None else request
         for record in self._path_of[job.queue]:
             for i, place in enumerate(self._places):
-                if place < len(job.request):
-                    record.lost_sums[i] += job.request[place] * ran
+                if place < len(lost):
+                    record.lost_sums[i] += lost[place] * ran
 
     def job_left(self, job: LiveJob) -> None:
         """A job has ended, or the run ends before it."""

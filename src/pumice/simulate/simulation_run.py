@@ -38,6 +38,10 @@ JOB_COLUMNS = (
 )
 
 
+Progress = Callable[[int, int], None]
+"""Gets the number of jobs that have ended, and the virtual time."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """What one run shall do. Times are microseconds."""
@@ -54,10 +58,12 @@ class RunPlan:
     grace: int = 0
     jobs_file: str | None = None
 
+    def run(self, progress: Progress) -> RunFigures:
+        """Run it; raises BadInput."""
+        return simulate(self, progress)
+
 
 EngineFactory = Callable[..., Engine]
-Progress = Callable[[int, int], None]
-"""Gets the number of jobs that have ended, and the virtual time."""
 
 
 def simulate(plan: RunPlan, progress: Progress | None = None, engine_factory: EngineFactory = Engine) -> RunFigures:
@@ -69,7 +75,9 @@ def simulate(plan: RunPlan, progress: Progress | None = None, engine_factory: En
         return _simulated(plan, spec, engine, progress, None)
     with Path(plan.jobs_file).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        return _simulated(plan, spec, engine, progress, lambda job: writer.writerow(_job_row(plan, job)))
+        return _simulated(
+            plan, spec, engine, progress, lambda job: writer.writerow(job_row(plan.policy.name, plan.repeat, job))
+        )
 
 
 def _simulated(
@@ -86,13 +94,13 @@ def _simulated(
     return recorder.figures(plan.policy.name, plan.repeat, cluster.cycles)
 
 
-def _job_row(plan: RunPlan, job: LiveJob) -> list[object]:
+def job_row(policy: str, repeat: int, job: LiveJob) -> list[object]:
     """A line of the per-job CSV; times are seconds, unknown ones empty."""
     start, end, submit = job.first_start, job.end, job.job.submit
     state = "ended" if end is not None else "started" if start is not None else "never started"
     return [
-        plan.policy.name,
-        plan.repeat,
+        policy,
+        repeat,
         job.job.id,
         job.job.queue,
         job.job.user,

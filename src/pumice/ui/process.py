@@ -11,8 +11,8 @@ from pathlib import Path
 
 from kubebase.resource_vector import Registry
 from pumice.kube.client.api import Api
-from pumice.observability.endpoints import Probes
 from pumice.observability.liveness import unsynced_informers
+from pumice.observability.process_probes import Probes
 from pumice.ui.access import Authenticator
 from pumice.ui.board import Board
 from pumice.ui.decision_events import DecisionEvents

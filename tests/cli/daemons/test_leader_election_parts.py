@@ -22,7 +22,7 @@ from pumice.kube.client.loop_thread import LoopThread
 from pumice.kube.client.transport import Limits, Session
 from pumice.kube.leader_election import Lease, Timing
 from pumice.kube.resources import LEASES
-from pumice.observability.endpoints import Probes
+from pumice.observability.process_probes import Probes
 from tests.support.apiserver import memory_api
 from tests.support.served_api import served
 

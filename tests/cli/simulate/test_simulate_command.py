@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,19 @@ def test_broken_workload_leaves_nothing_behind(tmp_path: Path) -> None:
         f"error: {path}: 3 jobs could be read; nothing was run",
     ]
     assert sorted(file.name for file in tmp_path.iterdir()) == ["workload.csv"]
+
+
+def test_parquet_holds_the_lines_of_the_csv_or_says_what_to_install(tmp_path: Path) -> None:
+    path = workload_file(tmp_path, LINES)
+    done = pumice_command("simulate", path, "--nodes", "2:cpu=8", "--out", tmp_path / "out", "--parquet")
+    if find_spec("pyarrow") is None:
+        needs = "needs pyarrow, which is not installed: pip install 'pumice[parquet]'"
+        assert (done.returncode, done.stderr) == (2, f"error: --parquet: {needs}\n")
+        assert not (tmp_path / "out").exists()
+        return
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(tmp_path / "out" / "jobs.parquet").to_pylist()
+    with (tmp_path / "out" / "jobs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in table] == [row["id"] for row in rows]
+    assert [row["wait"] for row in table] == [float(row["wait"]) for row in rows]

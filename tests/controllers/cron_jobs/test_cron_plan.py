@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kubebase.timestamps import stamp
 from pumice.controllers.cron_jobs.cron_plan import CronPlan, plan_cron_job, written_status
+from tests.support.examples import fewer_examples
 
 Document = dict[str, Any]
 
@@ -141,6 +142,7 @@ def test_status() -> None:
     assert written_status(cron, quiet, None) == {"lastScheduleTime": stamp(at("12:10:00"))}
 
 
+@fewer_examples(3)
 @given(
     st.sampled_from(["*/10 * * * *", "7,8 * * * *", "@every 7m", "* * * * *"]),
     st.sampled_from(["Allow", "Forbid", "Replace"]),

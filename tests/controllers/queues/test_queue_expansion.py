@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubebase.field_error import FieldError
@@ -102,6 +102,26 @@ def test_a_new_queue_has_its_parent_its_parameters_and_the_part_below() -> None:
             {"weight": 2, "annotations": {LAST_APPLIED: '{"spec": {"weight": 6}}'} | marked(weight=2)},
             entry(),
             {"metadata": {"annotations": {"pumice.dev/set-by-hierarchy": None}}, "spec": {"weight": 6}},
+        ),
+        # amounts count, not how they are written: this is still what the hierarchy gave
+        (
+            {"capability": {"cpu": "4000m"}, "annotations": marked(capability={"cpu": 4})},
+            entry(),
+            {"metadata": {"annotations": None}, "spec": {"capability": None}},
+        ),
+        (
+            {
+                "guarantee": {"memory": "1Gi"},
+                "annotations": marked(guarantee={"resource": {"memory": 1 << 30}}),
+            },
+            entry(guarantee={"resource": {"memory": "1024Mi"}}),
+            {"metadata": {"annotations": marked(guarantee={"resource": {"memory": "1024Mi"}})}},
+        ),
+        # an amount that nobody can read stays as it is
+        (
+            {"capability": {"cpu": "four"}, "annotations": marked(capability={"cpu": 4})},
+            entry(),
+            {"metadata": {"annotations": None}},
         ),
         # what somebody had set before the hierarchy said the same is not the hierarchy's
         ({"weight": 2, "annotations": {}}, entry(weight=2), {}),
@@ -344,6 +364,7 @@ PARAMETERS = st.fixed_dictionaries(
 
 
 @given(previous=PARAMETERS, wanted=PARAMETERS, edited=PARAMETERS)
+@example(previous={"capability": {"cpu": 4}}, wanted={}, edited={"capability": {"cpu": "4000m"}})
 def test_document_expansion_agrees_with_the_expansion_of_the_model(
     previous: Document, wanted: Document, edited: Document
 ) -> None:

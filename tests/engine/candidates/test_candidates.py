@@ -40,15 +40,17 @@ def test_what_is_known_to_be_full_is_full(make: Callable[[], Engine], seed: int)
             if unit is None:
                 assert leaf.ask is None and not leaf.able
                 continue
-            assert leaf in unit.waiting and leaf.ask == unit.ask
-            assert leaf.able is (candidates.is_open(unit) and leaf not in candidates.gated_jobs)
+            line = leaf.waiting_line
+            assert (leaf in unit.waiting) is (line is None) and (line is None or line in unit.lines)
+            assert leaf.ask == unit.ask or (line is not None and leaf is not line.head)
+            assert leaf.placeable is (candidates.is_open(unit) and leaf not in candidates.gated_jobs)
             if unit.tried and unit.size == 1:
                 assert not fits(engine, unit.parts[0][0])  # what was tried in vain is in vain
             for shape, count in unit.parts:
                 assert len(leaf.job.pending[shape]) >= count
         for unit in candidates.units:
             assert all(leaf.unit is unit for leaf in unit.waiting)
-            assert unit.waiting or unit.tried  # that it was tried in vain must not be forgotten; no other is kept
+            assert unit.wanted or unit.tried  # that it was tried in vain must not be forgotten; no other is kept
 
     history = History(seed)
     for step in history.steps():

@@ -35,6 +35,11 @@ def config_of(patience: object = 0, min_runtime: object = 0) -> SchedulerConfig:
     return parse_config(text, source="file", known_plugins=BUILT_IN, known_actions=ACTIONS)
 
 
+def bounded(max_lost_work: object) -> SchedulerConfig:
+    text = f"{TEXT.format(patience=0, min_runtime=0)}    reclaim.maxLostWork: {max_lost_work}\n"
+    return parse_config(text, source="file", known_plugins=BUILT_IN, known_actions=ACTIONS)
+
+
 def silent() -> SchedulerConfig:
     return parse_config(SILENT, known_plugins=BUILT_IN, known_actions=ACTIONS)
 
@@ -118,6 +123,8 @@ def test_preempt_does_not_brake() -> None:
 
 def test_seconds_as_people_write_them() -> None:
     assert configured_cooldown(config_of(30, '"60"')) == PreemptionCooldown(30_000_000, 60_000_000) == LIVE
+    assert configured_cooldown(bounded("3600")).max_lost_work == 3_600_000_000
+    assert configured_cooldown(bounded(-1)).max_lost_work < 0
     assert configured_cooldown(config_of(0.25, "1e1")) == PreemptionCooldown(250_000, 10_000_000)
     assert configured_cooldown(silent()) == NO_COOLDOWN
     assert configured_cooldown(silent(), LIVE) == LIVE
@@ -163,3 +170,38 @@ def test_scenario_has_no_cooldown_unless_it_sets_one() -> None:
     assert evicted_in(config=TEXT.format(patience=4, min_runtime=0)) == [7]
     assert evicted_in(config=TEXT.format(patience=4, min_runtime=0), cycleSeconds=2) == [5]
     assert evicted_in(config=TEXT.format(patience=0, min_runtime=8.5)) == [10]  # started in cycle 1
+
+
+def evicted_by(*arrivals: int, max_lost_work: object, gang: int = 6) -> int:
+    """8 cpu; a gang of a has run for ten seconds when b asks for so many cpu, and a for a second gang of 4."""
+    shell = Shell(Engine(bounded(max_lost_work), BUILT_IN))
+    shell.node("n0", 8)
+    shell.queue("root/a")
+    shell.queue("root/b")
+    shell.job("a", [(1,)] * 6, gang, name="long")
+    for _ in range(10):
+        shell.cycle()
+    shell.job("a", [(1,)] * 4, 4, name="other")
+    for size in arrivals:
+        shell.job("b", [(size,)])
+    shell.settle()
+    return len(shell.evictions)
+
+
+@pytest.mark.parametrize(
+    ("max_lost_work", "evicted"),
+    [
+        (-1, 6),  # b is entitled to 4 of 8, and 2 are idle: the gang goes, and the other gang of a starts beside b
+        (0, 0),
+        (20, 0),  # lost: 6 cpu for 10 s or more; gained: 2 cpu, for 20 s as much work as 40
+        (40, 6),  # as much as 80
+    ],
+)
+def test_gang_goes_only_if_it_loses_little_work(max_lost_work: object, evicted: int) -> None:
+    assert evicted_by(1, 1, 1, 1, max_lost_work=max_lost_work) == evicted
+
+
+def test_bound_on_lost_work_counts_tasks_that_go_alone_too() -> None:
+    # b deserves 4 of 8 and takes 2 single tasks, which have run for 10 s and more, one for each of its own
+    assert evicted_by(1, 1, 1, 1, max_lost_work=9, gang=1) == 0
+    assert evicted_by(1, 1, 1, 1, max_lost_work=13, gang=1) == 2

@@ -44,7 +44,7 @@ def metrics(plural: str, name: str = "", **query: str) -> Any:
             resource = api.registry.find("metrics.k8s.io", "v1beta1", plural)
             assert resource
             target = Target(resource, "default" if resource.namespaced else "", name)
-            reader = UsageReader(api, 0.0)
+            reader = UsageReader(api, api.reads, 0.0)
             if name:
                 return json.loads(reader.get(target).value)
             chosen = parse_selection(resource, query) if query else ObjectSelection()

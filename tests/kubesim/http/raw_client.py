@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import struct
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
@@ -192,8 +193,8 @@ class Broken(Exception):  # noqa: N818 - it is thrown at a test, not at a caller
 class RawClient:
     """One connection. It believes nothing: what comes must be HTTP to the letter."""
 
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+    def __init__(self, port: int, patience: float = PATIENCE) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=patience)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._rest = b""
 
@@ -204,6 +205,10 @@ class RawClient:
         except OSError:
             return False
         return True
+
+    def reset_on_close(self) -> None:
+        """``close`` tells the server that nothing more is read, instead of waiting for it."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def half_close(self) -> None:
         """Nothing more will come from this side."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import json
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -69,68 +67,6 @@ def test_other_numbers_are_numbers(text: str, value: float) -> None:
 
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
-def config_map(name: str, **parts: object) -> bytes:
-    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, **parts}).encode()
-
-
-def definition(patterns: int) -> bytes:
-    fields = {f"f{n}": {"type": "string", "pattern": f"^[a-z]{{1,{n % 100 + 1}}}{n}$"} for n in range(patterns)}
-    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": "costs", "singular": "cost", "kind": "Cost"}
-    spec = {"group": "x.io", "scope": "Namespaced", "names": names, "versions": [version]}
-    about = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
-    return json.dumps({**about, "metadata": {"name": "costs.x.io"}, "spec": spec}).encode()
-
-
-EXPENSIVE = {
-    "too many patterns": (DEFINITIONS, definition(20_000), 422),
-    "many patterns": (DEFINITIONS, definition(1000), 201),
-    "doubled keys": (
-        CONFIG_MAPS,
-        config_map("doubled", data={}).replace(b"{}", b"{" + b",".join([b'"a":"b"'] * 250_000) + b"}"),
-        201,
-    ),
-    "many keys": (CONFIG_MAPS, config_map("keys", data={f"k{n}": "" for n in range(180_000)}), 201),
-    "unknown fields": (CONFIG_MAPS, config_map("unknown", **{f"u{n}": 1 for n in range(150_000)}), 201),
-    "YAML": (CONFIG_MAPS, b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\ndata:\n" + b"  ? a\n" * 20_000, 201),
-    "long text": (CONFIG_MAPS, config_map("text", data={"a": "x" * 1_000_000}), 201),
-}
-
-
-@pytest.mark.parametrize("kind", EXPENSIVE)
-def test_expensive_request_does_not_keep_others_waiting(
-    loop: Loop, kind: str, record_property: Callable[[str, object], None]
-) -> None:
-    """The time of the processor that the event loop spends without a turn for others; waiting would measure others."""
-    path, body, code = EXPENSIVE[kind]
-    longest, ends = 0.0, False
-
-    async def beat() -> None:
-        nonlocal longest
-        last = time.thread_time()
-        while not ends:
-            await asyncio.sleep(0.001)
-            now = time.thread_time()
-            longest, last = max(longest, now - last), now
-
-    with raw_client.bare_server(loop) as server:
-        beating = asyncio.run_coroutine_threadsafe(beat(), loop.loop)
-        client = RawClient(server.port)
-        media = "application/yaml" if kind == "YAML" else "application/json"
-        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {media}\r\n"
-        head += f"Content-Length: {len(body)}\r\n\r\n"
-        client.send(head.encode() + body)
-        said = client.read()
-        client.close()
-        ends = True
-        beating.result(20)
-    assert said is not None and said.code == code, said
-    record_property("longest pause in ms", round(longest * 1000))
-    assert longest < 1.5, "a request that is bounded by its size or decoded elsewhere takes a fraction of that"
 
 
 def test_options_of_a_deletion_are_small(loop: Loop) -> None:
@@ -227,6 +163,43 @@ def test_headers_that_must_not_be_doubled_are_refused(loop: Loop, header: str) -
         assert said is not None and said.code == 400
         client.close()
         until(lambda: not everyone)
+
+
+def test_client_that_has_gone_leaves_no_lines_in_the_log(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
+    """It asks a hundred times and hangs up: asyncio would complain about every answer to nobody."""
+    seen: list[Request] = []
+
+    async def answer(request: Request) -> Response:
+        seen.append(request)
+        return Response(b"x" * 1000)
+
+    with raw_client.handler_server(loop, answer) as (port, everyone):
+        for _ in range(5):
+            client = RawClient(port)
+            client.reset_on_close()
+            client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+            client.close()
+        until(lambda: bool(seen) and not everyone)
+    assert not [record for record in caplog.records if "socket.send" in record.getMessage()]
+
+
+def test_requests_in_a_row_leave_turns_for_others(loop: Loop) -> None:
+    """Requests that were sent together are not answered in one go: each may take as long as one may take."""
+    turns: list[int] = []
+
+    async def answer(request: Request) -> Response:
+        turns.append(0)
+        loop.loop.call_soon(lambda: turns.append(1))
+        return Response(b"")
+
+    with raw_client.handler_server(loop, answer) as (port, everyone):
+        client = RawClient(port)
+        client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+        for _ in range(20):
+            assert (said := client.read()) is not None and said.code == 200
+        client.close()
+        until(lambda: not everyone)
+    assert turns == [0, 1] * 20
 
 
 # ---- slow clients -------------------------------------------------------------------------------------------------

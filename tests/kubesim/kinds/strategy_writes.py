@@ -43,6 +43,7 @@ def create(resource: Resource, new: Object, world: FakeContext | None = None) ->
         about["namespace"] = about.get("namespace", "default")
     metadata.fill_system_fields(about, NOW, generation=resource.strategy.has_generation)
     resource.schema.default(new)
+    resource.strategy.prepare(new)
     resource.strategy.on_create(new, world or FakeContext())
     _check(resource, new, [])
     return new
@@ -59,6 +60,8 @@ def update(
     elif "status" in resource.subresources:
         new["status"] = old.get("status", {})
     resource.schema.default(new)
+    if not sub:
+        resource.strategy.prepare(new)
     hook = resource.strategy.on_status if sub == "status" else resource.strategy.on_update
     hook(new, old, world or FakeContext())
     check = resource.strategy.check_status if sub == "status" else resource.strategy.check_update

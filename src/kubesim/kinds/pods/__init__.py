@@ -52,12 +52,17 @@ REFUSED: Final = {
 class PodStrategy(Strategy):
     """A pod is completed when it is created, and hardly changes afterwards."""
 
+    reads_cluster = True
     has_generation = True
     returns_deleted = True
 
-    def on_create(self, new: Object, context: Context) -> None:
-        """Defaults, what the cluster adds, and the first status."""
+    def prepare(self, new: Object) -> None:
+        """Defaults. A manifest that is applied again need not repeat them."""
         default_pod_spec(new.setdefault("spec", {}))
+        tolerate(new["spec"])
+
+    def on_create(self, new: Object, context: Context) -> None:
+        """What the cluster adds, and the first status."""
         admit(new, context)
         if new["spec"].get("ephemeralContainers"):
             raise status.invalid(
@@ -69,11 +74,8 @@ class PodStrategy(Strategy):
         new["status"] = first_status(new["spec"], context.now)
 
     def on_update(self, new: Object, old: Object, context: Context) -> None:
-        """A manifest that is applied again need not repeat what the pod was given."""
-        spec = new.setdefault("spec", {})
-        default_pod_spec(spec)
-        keep_priority(spec, old["spec"])
-        tolerate(spec)
+        """Neither need it repeat what the cluster has added."""
+        keep_priority(new["spec"], old["spec"])
 
     def on_status(self, new: Object, old: Object, context: Context) -> None:
         """Complete and check a status."""

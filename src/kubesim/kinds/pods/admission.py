@@ -1,4 +1,4 @@
-"""Defaults of a new pod that depend on the cluster: priority, service account, tolerations.
+"""Defaults of a new pod that the cluster adds: priority, service account, tolerations.
 
 In a real cluster admission plugins set them before validation; what they reject is forbidden, not invalid.
 """
@@ -27,7 +27,6 @@ def admit(pod: Object, context: Context) -> None:
     spec: Object = pod["spec"]
     _set_priority(pod, spec, context)
     _set_account(pod, spec, context)
-    tolerate(spec)
 
 
 def tolerate(spec: Object) -> None:

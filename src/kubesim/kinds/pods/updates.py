@@ -7,7 +7,7 @@ immutable; in particular, only a binding sets the node.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -90,13 +90,13 @@ def _check_deadline(new: int | None, old: int | None) -> Iterator[FieldProblem]:
 
 
 def _check_tolerations(new: list[Object], old: list[Object]) -> Iterator[FieldProblem]:
-    kept = [_without_seconds(toleration) for toleration in new]
+    kept = {_without_seconds(toleration) for toleration in new}
     if any(_without_seconds(toleration) not in kept for toleration in old):
         yield forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
 
 
-def _without_seconds(toleration: Object) -> Object:
-    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+def _without_seconds(toleration: Object) -> Hashable:
+    return frozenset((key, value) for key, value in toleration.items() if key != "tolerationSeconds")
 
 
 def _check_gates(new: list[Object], old: list[Object]) -> Iterator[FieldProblem]:

@@ -14,11 +14,29 @@ from pumice.admission.request import Object, Refusal, Request, spec_of
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 TASKS = "spec.tasks"
+MOST_TASKS = 1000
+"""Task groups of a job; each may have any number of replicas. Every rule looks at each, while others wait."""
 
 
 def tasks_of(request: Request) -> list[Object]:
     """The tasks of the job under review."""
     return spec_of(request.object).get("tasks") or []
+
+
+def too_many_tasks(request: Request) -> list[Refusal]:
+    """Refuse a job, or a cron job, with more tasks than rules can look at in a moment. Stored ones may go on."""
+    for where, tasks, before in (
+        (TASKS, spec_of(request.new or {}), spec_of(request.old or {})),
+        (f"spec.jobTemplate.{TASKS}", _template_of(request.new), _template_of(request.old)),
+    ):
+        count = len(tasks.get("tasks") or ())
+        if count > max(MOST_TASKS, len(before.get("tasks") or ())):
+            return [Refusal(f"Too many: {count}: must have at most {MOST_TASKS} items", where)]
+    return []
+
+
+def _template_of(cron_job: Object | None) -> Object:
+    return spec_of(spec_of(cron_job or {}).get("jobTemplate") or {})
 
 
 def has_tasks(request: Request, world: ClusterView) -> Iterator[Refusal]:
@@ -117,11 +135,20 @@ def dependencies_are_tasks(request: Request, world: ClusterView) -> Iterator[Ref
 def dependencies_end(request: Request, world: ClusterView) -> Iterator[Refusal]:
     """Dependencies contain no cycle."""
     waits = {str(task.get("name")): [*_waits_for(task)] for task in tasks_of(request)}
-    left = dict(waits)
-    while ready := [name for name, others in left.items() if not any(other in left for other in others)]:
-        for name in ready:
-            del left[name]
-    circle = [name for name in left if name not in waits[name]]  # a self-dependency is reported already
+    missing = {name: {other for other in others if other in waits} for name, others in waits.items()}
+    followers: dict[str, list[str]] = {}
+    for name, others in missing.items():
+        for other in others:
+            followers.setdefault(other, []).append(name)
+    ready = [name for name, others in missing.items() if not others]
+    while ready:
+        done = ready.pop()
+        del missing[done]
+        for name in followers.get(done, ()):
+            missing[name].discard(done)
+            if not missing[name]:
+                ready.append(name)
+    circle = [name for name in missing if name not in waits[name]]  # a self-dependency is reported already
     if circle:
         yield Refusal(f"Invalid value: tasks depend on each other in a cycle: {', '.join(sorted(circle))}", TASKS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+import socket
 import time
 from contextlib import suppress
 
@@ -32,6 +33,7 @@ class Container:
         self._selector = selector
         self._log: LogWriter | None = None
         self._pipes: dict[int, str] = {}
+        self._copy = -1  # the descriptor of the file that gets the output as well
         self._probes: dict[str, ExecProbe] = {}
         self._oom_kills = 0
         self._backoff = 0.0
@@ -111,8 +113,11 @@ class Container:
     def _start_process(self) -> int:
         """The process with its output connected to the log."""
         ends = {stream: os.pipe2(os.O_CLOEXEC) for stream in ("stdout", "stderr")}
+        near, far = socket.socketpair() if self._plan.get("output") else (None, None)
         try:
-            pid = start_process(self._plan, self._plan["command"], ends["stdout"][1], ends["stderr"][1])
+            pid = start_process(self._plan, self._plan["command"], ends["stdout"][1], ends["stderr"][1], far)
+            if near is not None:
+                self._copy = socket.recv_fds(near, 1, 1)[1][0]
         except StartError:
             for reading, _ in ends.values():
                 os.close(reading)
@@ -120,6 +125,9 @@ class Container:
         finally:
             for _, writing in ends.values():
                 os.close(writing)
+            for end in (near, far):
+                if end is not None:
+                    end.close()
         for stream, (reading, _) in ends.items():
             os.set_blocking(reading, False)
             self._pipes[reading] = stream
@@ -222,9 +230,16 @@ class Container:
             return False
         if content:
             self._log.write(self._pipes[reading], content)
+            self._write_copy(content)
             return True
         self._close_pipe(reading)
         return False
+
+    def _write_copy(self, content: bytes) -> None:
+        """Append to the user's file. A full disk must not stop the pod; the log has the output in any case."""
+        with suppress(OSError):
+            while self._copy >= 0 and content:
+                content = content[os.write(self._copy, content) :]
 
     def _close_pipe(self, reading: int) -> None:
         self._selector.unregister(reading)
@@ -250,6 +265,9 @@ class Container:
         if self._log is not None:
             self._log.close()
             self._log = None
+        if self._copy >= 0:
+            os.close(self._copy)
+            self._copy = -1
 
     def _end_leftovers(self) -> None:
         """Kill what the container has started and left behind. The probes of the container go with it."""

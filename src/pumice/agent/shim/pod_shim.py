@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import selectors
 import signal
-import socket
 import time
 from contextlib import suppress
 
 from pumice.agent.shim.container import Container
 from pumice.agent.shim.process_table import cgroup_processes, descendants, kill_all
-from pumice.agent.shim.records import STATE, STOP, PodPlan, PodRecord, read_record, write_record
+from pumice.agent.shim.records import STATE, STOP, PodPlan, PodRecord, read_record, ring_bell, write_record
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
@@ -78,9 +77,8 @@ class PodShim:
     def _save(self) -> None:
         write_record(f"{self._folder}/{STATE}", self._record)
         self._changed = False
-        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
-            bell.setblocking(False)
-            bell.sendto(self._plan["uid"].encode(), self._plan["notify"])
+        with suppress(OSError, ValueError):
+            ring_bell(self._plan["notify"], self._plan["uid"])
 
     # ---- steps --------------------------------------------------------------------------------------------
 

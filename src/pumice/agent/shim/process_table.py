@@ -52,13 +52,15 @@ def descendants(root: int) -> set[int]:
     return found
 
 
-def marked_processes(uid: str, container: str = "") -> set[int]:
-    """All processes whose environment names a pod, or one of its containers."""
+def marked_processes(uid: str, container: str = "", user: int | None = None) -> set[int]:
+    """All processes whose environment names a pod, or one of its containers; of one user, if one is given."""
     markers = {f"{POD_VARIABLE}={uid}".encode()}
     markers |= {f"{CONTAINER_VARIABLE}={container}".encode()} if container else set()
     found = set()
     for pid in _all_pids():
         with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+            if user is not None and os.stat(f"/proc/{pid}").st_uid != user:
+                continue
             if markers <= set(file.read().split(b"\0")) and start_ticks(pid):
                 found.add(pid)
     return found

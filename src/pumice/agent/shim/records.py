@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, TypedDict
+import socket
+from typing import Any, NotRequired, TypedDict
 
 PLAN, SHIM, STATE, STOP, LOCK = "plan.json", "shim.json", "state.json", "stop.json", "lock"
 LOGS = "logs"
@@ -39,6 +40,24 @@ class MountPlan(TypedDict):
     source: str
     target: str
     read_only: bool
+    own: bool
+    """Whether the source is in the pod's folder; otherwise it is a path of the machine."""
+    sub_path: str
+    """The part of the source that is mounted; empty: all of it. Only where processes have an identity."""
+    host_type: str
+    """What a path of the machine must be, or is made to be; as ``sub_path``."""
+
+
+class Identity(TypedDict):
+    """The user as whom processes run."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: list[int]
+    """All groups, sorted."""
+    home: str
+    shell: str
 
 
 class ContainerPlan(TypedDict):
@@ -58,6 +77,10 @@ class ContainerPlan(TypedDict):
     data_limit: int
     """Bytes of memory for each process, where no cgroup limits them together; 0: no limit."""
     probes: dict[str, ProbePlan]
+    output: NotRequired[str]
+    """The file to which the output is appended as well, with the rights of the process; empty: none."""
+    identity: Identity | None
+    """As whom it runs; None: as whoever runs the shim."""
 
 
 class PodPlan(TypedDict):
@@ -73,11 +96,13 @@ class PodPlan(TypedDict):
     containers: list[ContainerPlan]
     devices: dict[str, list[str]]
     """The devices that are the pod's alone, by resource."""
+    ports: NotRequired[list[int]]
+    """The ports of the machine at which the pod is to listen."""
     requests: dict[str, str]
     cgroups: list[str]
     """The cgroup folders of the pod, those of containers first."""
     notify: str
-    """The datagram socket of the agent, which hears that ``state.json`` is new."""
+    """The datagram socket of the agent, in its folder, which hears that ``state.json`` is new."""
     log_bytes: int
     log_files: int
 
@@ -141,6 +166,17 @@ def write_file(path: str, content: bytes) -> None:
         os.close(handle)
     os.replace(fresh, path)
     sync_folder(os.path.dirname(path))
+
+
+def ring_bell(path: str, text: str) -> None:
+    """Send a word to the agent's socket, if the agent listens; by its folder, because paths of sockets are short."""
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
+            bell.setblocking(False)
+            bell.sendto(text.encode(), f"/proc/self/fd/{folder}/{os.path.basename(path)}")
+    finally:
+        os.close(folder)
 
 
 def sync_folder(path: str) -> None:

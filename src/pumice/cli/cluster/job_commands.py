@@ -50,7 +50,7 @@ FINISHED_PHASES = ("Completed", "Failed", "Terminated", "Completing", "Terminati
         # Yours, in all namespaces
         {me} -A --me
 
-        # With user, priority, tasks and what each pod asks for
+        # With user, priority, tasks, what each pod asks for, and what the job's pods really use
         {me} -o wide
 
         # Watch, and print every line that changes
@@ -76,13 +76,21 @@ def list_jobs(cluster: Cluster, queue: str, selector: str, me: bool, output: str
                 not_found_message(QUEUES, queue, [str(each["metadata"]["name"]) for each in documents])
             )
     user = current_user(cluster.client) if me else ""
-    view = JobTable(queues=queues, user=user, everywhere=cluster.all_namespaces, wide=output == "wide")
+    used = _measured_use(cluster) if output == "wide" and not watch else None
+    view = JobTable(queues=queues, user=user, everywhere=cluster.all_namespaces, wide=output == "wide", used=used)
     query = {"labelSelector": selector} if selector else None
     shown = print_objects(cluster.client, view.resource.path(cluster.scope), query, view, output, watch=watch)
     if not shown and output in ("table", "wide"):
         place = f"in namespace {cluster.scope}; -A looks in all" if cluster.scope else "in any namespace"
         of = (f"of queue {queue} " if queue else "") + (f"of user {user} " if user else "")
         echo(f"no jobs {of}{place}", err=True)
+
+
+def _measured_use(cluster: Cluster) -> dict[tuple[str, str], str]:
+    """What the pods of jobs use, where somebody measures it."""
+    from pumice.cli.cluster.measured_use import format_use, pod_metrics, use_by_job
+
+    return {job: format_use(use) for job, use in use_by_job(pod_metrics(cluster.client, cluster.scope)).items()}
 
 
 @click.command(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster
-from pumice.cli.cluster.job_table import USER_ANNOTATION, queue_of, requests_of, tasks_of
+from pumice.cli.cluster.job_manifest import GPU, job_manifest
+from pumice.cli.cluster.job_support import check_order, check_support
+from pumice.cli.cluster.job_table import queue_of, requests_of, tasks_of
 from pumice.cli.cluster.manifest_file import read_manifests
 from pumice.cli.cluster.name_completion import priority_class_names, queue_names
 from pumice.cli.cluster.object_printer import full_object, object_name
 from pumice.cli.cluster.process_jobs import as_process, generated_name, has_process_nodes
 from pumice.cli.cluster.resource_quantities import parse_quantities
+from pumice.cli.cluster.script_options import find_script, script_options
 from pumice.cli.terminal import echo, echo_values
 
 if TYPE_CHECKING:
@@ -21,11 +24,8 @@ if TYPE_CHECKING:
 
 DEFAULT_IMAGE = "busybox"
 DEFAULT_REQUESTS = "cpu=1,memory=100Mi"
-TASK_NAME = "main"
-GPU = "nvidia.com/gpu"
 SECOND = 1_000_000
-RUN_SECONDS = "pumice.dev/run-seconds"
-FAIL_CODE = "pumice.dev/fail"
+FORMATS = ("name", "json", "yaml")
 ROUTING_REASON = "pumice.dev/routed"
 
 
@@ -33,9 +33,12 @@ class RunCommand(ClusterCommand):
     """A command that accepts another command line after ``--``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the arguments after ``--`` unparsed."""
+        """Keep the arguments after ``--`` unparsed. What a script among them sets are defaults."""
         here = args.index("--") if "--" in args else len(args)
-        ctx.meta[__name__] = args[here + 1 :]
+        ctx.meta[__name__] = words = args[here + 1 :]
+        script = find_script(words)
+        if script is not None and not ctx.resilient_parsing:
+            ctx.default_map = {**(ctx.default_map or {}), **script_options(self, ctx, script)}
         return super().parse_args(ctx, args[:here])
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
@@ -52,6 +55,40 @@ def parse_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str
             raise click.BadParameter(f"{text!r} given, but KEY=VALUE is needed", ctx, param)
         found[key] = value
     return found
+
+
+def parse_array_text(ctx: click.Context, param: click.Parameter, text: str) -> str:
+    """The indexes of an array, checked."""
+    from pumice.admission.jobs.job_arrays import ArrayError, parse_array
+
+    try:
+        if text:
+            parse_array(text)
+        return text
+    except ArrayError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+def parse_upstream(ctx: click.Context, param: click.Parameter, texts: Iterable[str]) -> list[str]:
+    """The jobs that a job starts after."""
+    from pumice.admission.jobs.job_order import OrderError, parse_after
+
+    try:
+        return [str(upstream) for text in texts for upstream in parse_after(text)]
+    except OrderError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+def parse_output_file(ctx: click.Context, param: click.Parameter, text: str) -> str:
+    """The absolute path of a file whose folder exists."""
+    from pathlib import Path
+
+    if text in FORMATS:
+        raise click.BadParameter(f"{text} is a format; use -o {text}, or ./{text} for a file of this name", ctx, param)
+    path = Path.cwd() / text if text else None
+    if path is not None and not path.parent.is_dir():
+        raise click.BadParameter(f"the folder {path.parent} does not exist", ctx, param)
+    return str(path) if path else ""
 
 
 def parse_seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
@@ -76,6 +113,12 @@ def parse_seconds(ctx: click.Context, param: click.Parameter, text: str | None) 
 
         # A script where nodes run pods as processes: in this folder, with this environment; its output follows
         {me} -R cpu=2,nvidia.com/gpu=1 --wait -- ./train.sh
+
+        # A hundred runs of a script, ten at a time; each finds its number in $PUMICE_ARRAY_INDEX
+        {me} sweep --array 1-100%10 --output sweep-%a.out -- ./train.sh
+
+        # A job that starts when all of them have succeeded
+        {me} report --after sweep -- ./report.sh
 
         # On simulated nodes: pods that run for half a minute
         {me} sleep -r 10 --run-seconds 30
@@ -113,6 +156,22 @@ def parse_seconds(ctx: click.Context, param: click.Parameter, text: str | None) 
     help="Container image. Without it, a command runs as a process where the cluster has nodes for that.",
 )
 @click.option(
+    "--array",
+    metavar="INDEXES",
+    default="",
+    callback=parse_array_text,
+    help="A pod for each index, such as 1-100, 1-9:2 or 3,5,8; with %N at most N of them at a time. Each has its index "
+    "in PUMICE_ARRAY_INDEX.",
+)
+@click.option(
+    "--after",
+    metavar="JOB",
+    multiple=True,
+    callback=parse_upstream,
+    help="Start when this job has completed, or with any:JOB when it has ended; may be repeated. If the job does not "
+    "complete, this one fails without having started.",
+)
+@click.option(
     "--clean-env", is_flag=True, help="Do not pass your environment to a job that runs as a process; see --env."
 )
 @click.option(
@@ -131,6 +190,15 @@ def parse_seconds(ctx: click.Context, param: click.Parameter, text: str | None) 
     metavar="DURATION",
     callback=parse_seconds,
     help="Time limit of each pod, for example 90s or 1h30m; it fails when it runs longer. Simulated nodes ignore it.",
+)
+@click.option(
+    "--output",
+    "output_file",
+    metavar="FILE",
+    default="",
+    callback=parse_output_file,
+    help="Append the output to a file as well, if the job runs as a process; %j is the name of the job, %a the index "
+    "in its array, %i the index of the pod.",
 )
 @click.option(
     "--node-selector",
@@ -184,9 +252,7 @@ def parse_seconds(ctx: click.Context, param: click.Parameter, text: str | None) 
 )
 @click.option("--wait", is_flag=True, help="Print the output of the pods, and exit with the job's exit code.")
 @click.option("--dry-run", is_flag=True, help="Print the job without submitting it.")
-@click.option(
-    "-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="Output format of the created object."
-)
+@click.option("-o", "output", type=click.Choice(FORMATS), help="Output format of the created object.")
 @on_cluster(namespaced=True)
 def run(
     cluster: Cluster,
@@ -201,11 +267,12 @@ def run(
 ) -> None:
     """Submit a job of identical pods.
 
-    Arguments after -- are the command of the containers. Without NAME, the job is named after the command.
+    Arguments after -- are the command of the containers. Without NAME, the job is named after the command. If the
+    command is a script, comment lines at its beginning may set options, for example: #PUMICE -q research --time 2h
     """
     ctx = click.get_current_context()
     command = ctx.meta.get(__name__, ())
-    if name and other and name != other:
+    if name and other and name != other and is_typed(ctx, "other"):
         raise click.UsageError(f"two names given: {name} and {other}; put a command for the pods after --")
     if filename is not None:
         from pumice.kube.resources import JOBS
@@ -215,9 +282,12 @@ def run(
     elif not (name or other or command):
         raise click.UsageError("a NAME, a command after --, or a file with -f, is required")
     else:
+        _check_array_options(ctx, given)
         options = {**given, "command": command}
-        if command and _uses_default_image(ctx) and has_process_nodes(cluster):
+        if command and not is_set(ctx, "image") and has_process_nodes(cluster):
             options = as_process(given, command, clean=clean_env)
+        elif given["output_file"]:
+            raise click.UsageError("--output needs a command that runs as a process; see kubectl logs for the output")
         jobs = [job_manifest(name or other or generated_name(command), **options)]
     if dry_run:
         for i, job in enumerate(jobs):
@@ -225,87 +295,38 @@ def run(
                 echo("---")
             echo_values(job, "json" if output == "json" else "yaml")
         return
+    check_order(cluster, given["after"])
+    for job in jobs:
+        check_support(cluster, job)
     made = [_submit_job(cluster, job, output, quiet=wait) for job in jobs]
     if wait:
-        from pumice.cli.cluster.job_wait import JobWatcher
+        from pumice.cli.cluster.job_wait import wait_for_jobs
 
-        ctx.exit(max([JobWatcher(cluster.client, job).wait() for job in made], default=0))
-
-
-def _uses_default_image(ctx: click.Context) -> bool:
-    return ctx.get_parameter_source("image") is not click.core.ParameterSource.COMMANDLINE
+        ctx.exit(wait_for_jobs(cluster.client, made))
 
 
-def job_manifest(name: str, *, command: Sequence[str] = (), folder: str = "", **given: Any) -> Document:
-    """The Job that the options describe. Fields without an option are left to the defaults of the cluster."""
-    from pumice.kube.resources import JOBS
-
-    requests = given["requests"]
-    if given["gpus"] is not None:
-        if GPU in requests:
-            raise click.UsageError(f"--gpus cannot be combined with {GPU} in --requests")
-        requests = {**requests, GPU: str(given["gpus"])}
-    limits = {resource: amount for resource, amount in requests.items() if "/" in resource} | given["limits"]
-    container: dict[str, Any] = {
-        "name": TASK_NAME,
-        "image": given["image"],
-        "command": list(command),
-        "workingDir": folder,
-        "env": [{"name": key, "value": value} for key, value in given["env"].items()],
-        # Of devices and the like a limit is required, and must equal the request.
-        "resources": _without_empty({"requests": requests, "limits": limits}),
-    }
-    annotations = {RUN_SECONDS: _number_text(given["run_seconds"]), FAIL_CODE: _number_text(given["fail"])}
-    pod = {
-        "metadata": _without_empty({"labels": given["label"], "annotations": _without_empty(annotations)}),
-        "spec": _without_empty(
-            {
-                "restartPolicy": "Never",
-                "activeDeadlineSeconds": given["seconds"],
-                "nodeSelector": given["node_selector"],
-                "containers": [_without_empty(container)],
-            }
-        ),
-    }
-    about = {
-        "name": name,
-        "labels": dict(given["label"]),
-        "annotations": _without_empty({USER_ANNOTATION: given["user"]}),
-    }
-    spec = {
-        "queue": given["queue"],
-        "minAvailable": given["least"],
-        "priorityClassName": given["priority"],
-        "schedulerName": given["scheduler"],
-        "maxRetry": given["max_retry"],
-        "ttlSecondsAfterFinished": given["ttl"],
-        "tasks": [{"name": TASK_NAME, "replicas": given["replicas"], "template": _without_empty(pod)}],
-    }
-    if given["least"] > given["replicas"]:
-        raise click.UsageError(f"--min {given['least']} must not be greater than --replicas {given['replicas']}")
-    return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
-        "metadata": _without_empty(about),
-        "spec": _without_empty(spec),
-    }
+def is_typed(ctx: click.Context, name: str) -> bool:
+    """Whether a parameter stands on the command line."""
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
-def _without_empty(fields: dict[str, Any]) -> dict[str, Any]:
-    """Remove empty fields; 0 is kept."""
-    return {name: value for name, value in fields.items() if value not in ("", None, {}, [])}
+def is_set(ctx: click.Context, name: str) -> bool:
+    """Whether a parameter stands on the command line or in the script."""
+    return is_typed(ctx, name) or ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP
 
 
-def _number_text(number: float | None) -> str:
-    return "" if number is None else f"{number:g}" if number < 1e6 else f"{number:.0f}"
+def _check_array_options(ctx: click.Context, given: dict[str, Any]) -> None:
+    """Reject what would contradict an array: its pods are counted by its indexes, and start on their own."""
+    for name, option in (("replicas", "--replicas"), ("least", "--min")):
+        if given["array"] and is_set(ctx, name):
+            raise click.UsageError(f"{option} cannot be combined with --array")
 
 
 def _reject_other_options(ctx: click.Context) -> None:
     """Reject options that a file makes useless, instead of ignoring them."""
     beside = {"filename", "dry_run", "wait", "output", "kubeconfig", "context", "namespace"}
     for param in ctx.command.params:
-        typed = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
-        if typed and param.name not in beside:
+        if is_typed(ctx, param.name or "") and param.name not in beside:
             raise click.UsageError(f"{max(param.opts, key=len)} cannot be combined with --filename")
     if ctx.meta.get(__name__):
         raise click.UsageError("a command cannot be combined with --filename")

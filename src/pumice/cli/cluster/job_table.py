@@ -30,7 +30,9 @@ class JobTable:
         user: str = "",
         everywhere: bool = False,
         wide: bool = False,
+        used: Mapping[tuple[str, str], str] | None = None,
     ) -> None:
+        """``used``: what the pods of jobs use, by namespace and name; without it there is no such column."""
         self.existing_names: list[str] = []  # the names of all jobs in the last list
         self._names = names
         self._queues = None if queues is None else frozenset(queues)
@@ -49,7 +51,9 @@ class JobTable:
             Column("Retries", align_right=True),
             Column("Age", align_right=True, ignore_changes=True),
             *(_WIDE if wide else ()),
+            *([Column("Used")] if wide and used else ()),
         ]
+        self._used = used if wide else None
         self.state_column = 2 + len(first)
 
     @property
@@ -87,7 +91,8 @@ class JobTable:
             count_text(status.get("retryCount")),
             age(about.get("creationTimestamp")),
         ]
-        return [*cells, *_wide_cells(job)] if self._wide else cells
+        measured = [self._used.get(key_of(job), "-")] if self._used else []
+        return [*cells, *_wide_cells(job), *measured] if self._wide else cells
 
 
 _WIDE = (Column("User"), Column("Priority"), Column("Tasks"), Column("Requests"), Column("Message"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,19 @@ OUTPUT_SECONDS = 10.0
 """How long the rest of the output may take after the job has ended."""
 FINISHED = ("Completed", "Failed", "Aborted", "Terminated")
 FAILED, INTERRUPTED = 1, 130
+TOLD = ("OOMKilled", "StartError")
+"""Reasons of an end that the output of the container does not show."""
+
+
+def wait_for_jobs(client: Client, jobs: Iterable[Document]) -> int:
+    """Follow jobs one after another; the largest exit code. Ctrl-C ends the waiting."""
+    worst = 0
+    for job in jobs:
+        code = JobWatcher(client, job).wait()
+        if code == INTERRUPTED:
+            return code
+        worst = max(worst, code)
+    return worst
 
 
 class JobWatcher:
@@ -34,6 +48,8 @@ class JobWatcher:
         self._exit_codes: dict[str, tuple[str, int]] = {}  # by uid: when a pod failed, and how
         self._followers: dict[tuple[str, str, str], threading.Thread] = {}
         self._printing = threading.Lock()
+        self._message = ""  # why the job has ended as it has
+        self._reasons: dict[str, str] = {}  # by pod: why it failed, where the exit code does not tell
 
     def wait(self) -> int:
         """Print the output until the job ends; its exit code. Ctrl-C asks what becomes of the job."""
@@ -46,7 +62,9 @@ class JobWatcher:
         if phase == "Completed":
             return 0
         name = self._job["metadata"]["name"]
-        echo(f"job {name}: {phase}", err=True)
+        echo(f"job {name}: {phase}" + (f": {self._message}" if self._message else ""), err=True)
+        for pod, reason in sorted(self._reasons.items()):
+            echo(f"pod {pod}: {reason}", err=True)
         return min(self._exit_codes.values(), default=("", FAILED))[1]
 
     def _follow(self) -> str:
@@ -68,15 +86,19 @@ class JobWatcher:
                     return "deleted"
                 for pod in self._client.list(PODS.path(about["namespace"]), query).items:
                     self._look_at(pod)
-                phase = str(((job.get("status") or {}).get("state") or {}).get("phase") or "")
+                state = (job.get("status") or {}).get("state") or {}
+                phase = str(state.get("phase") or "")
                 if phase in FINISHED:
+                    self._message = str(state.get("message") or "")
                     return phase
             time.sleep(POLL_SECONDS)
 
     def _look_at(self, pod: Document) -> None:
         """Follow the output of containers that have begun; note how they ended."""
-        about = pod["metadata"]
-        for entry in (pod.get("status") or {}).get("containerStatuses") or ():
+        about, status = pod["metadata"], pod.get("status") or {}
+        if status.get("reason"):
+            self._reasons[about["name"]] = ": ".join(str(status[key]) for key in ("reason", "message") if key in status)
+        for entry in status.get("containerStatuses") or ():
             state = entry.get("state") or {}
             run = state.get("running") or state.get("terminated")
             if run is None:
@@ -88,6 +110,9 @@ class JobWatcher:
                 )
                 self._followers[key].start()
             ended = state.get("terminated")
+            if ended and ended.get("reason") in TOLD:
+                told = f"container {entry['name']}: {ended['reason']}"
+                self._reasons.setdefault(about["name"], told + (f": {ended['message']}" if "message" in ended else ""))
             if ended and ended.get("exitCode"):
                 self._exit_codes.setdefault(about["uid"], (str(ended.get("finishedAt")), int(ended["exitCode"])))
 
@@ -124,14 +149,16 @@ class JobWatcher:
         return sum(task.get("replicas", 1) for task in tasks)
 
     def _interrupted(self) -> int:
-        """Ask whether the job is to go on; without a terminal it does."""
+        """Ask whether the job is to be cancelled; without a terminal, or after a second Ctrl-C, it goes on."""
         from pumice.kube.resources import JOBS
 
-        about = self._job["metadata"]
-        cancels = sys.stdin.isatty() and click.confirm(f"\nCancel job {about['name']}? No leaves it running", err=True)
+        about, cancels = self._job["metadata"], False
+        if sys.stdin.isatty():
+            with self._printing, suppress(click.Abort):
+                cancels = click.confirm(f"\nCancel job {about['name']}? Otherwise it is left running", err=True)
         if cancels:
             self._client.delete(JOBS.path(about["namespace"], about["name"]), uid=about["uid"])
             echo(f"job {about['name']} cancelled", err=True)
         else:
-            echo(f"job {about['name']} goes on; cancel it with vcancel {about['name']}", err=True)
+            echo(f"\njob {about['name']} is left running; cancel it with vcancel {about['name']}", err=True)
         return INTERRUPTED

@@ -20,7 +20,7 @@ from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
     from pumice.agent.node_agent import NodeAgent
-    from pumice.observability.endpoints import Probes
+    from pumice.observability.process_probes import Probes
 
 
 @click.command()
@@ -44,6 +44,11 @@ if TYPE_CHECKING:
     help="Folder of the pods: plans, logs, volumes. [default: pumice/agent in $XDG_DATA_HOME or ~/.local/share]",
 )
 @click.option("--address", default="", help="Address of the node. [default: the one that reaches the API]")
+@click.option(
+    "--shared",
+    is_flag=True,
+    help="Run each pod as the user whose namespace it is in, as pumice up --shared does; needs root.",
+)
 @click.option("--no-cgroups", is_flag=True, help="Do not use cgroups, even where they can be written.")
 @metrics_option("")
 def agent(
@@ -54,6 +59,7 @@ def agent(
     reserve: dict[str, str],
     data: Path | None,
     address: str,
+    shared: bool,
     no_cgroups: bool,
     answering: MetricsAddress,
 ) -> None:
@@ -73,8 +79,10 @@ def agent(
         choose_cgroups,
         hold_folder,
     )
-    from pumice.observability.endpoints import Probes
+    from pumice.observability.process_probes import Probes
 
+    if shared and os.geteuid() != 0:
+        raise click.UsageError("--shared needs root: only root may start processes as other users")
     access = cluster_access(kubeconfig, context)
     folder = (data or _default_folder()).absolute()
     chosen = name or node_name()
@@ -95,13 +103,13 @@ def agent(
             "processes are ended by their process groups",
             err=True,
         )
-    settings = AgentSettings(chosen, machine, folder, address or address_towards(access.server), cgroups)
+    settings = AgentSettings(chosen, machine, folder, address or address_towards(access.server), cgroups, shared)
 
     def probes(worker: NodeAgent) -> Probes:
         return Probes(alive=lambda: "", ready=lambda: worker.unready_reason)
 
     try:
-        run_daemon(access, lambda api: NodeAgent(api, settings), "running pods of", answering, probes)
+        run_daemon(access, lambda api: NodeAgent(api, settings), "running pods of", answering, probes, small=True)
     except FieldError as error:
         raise click.UsageError(str(error)) from None
     finally:

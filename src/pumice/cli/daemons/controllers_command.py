@@ -19,7 +19,7 @@ from pumice.cli.daemons.leader_election import Election, election_option
 
 if TYPE_CHECKING:
     from pumice.controllers.manager import ControllerManager
-    from pumice.observability.endpoints import Probes
+    from pumice.observability.process_probes import Probes
 
 
 @click.command()

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from pumice.cli.daemons.leader_election import Election
     from pumice.kube.client.api import Api
     from pumice.kube.client.kubeconfig import Access
-    from pumice.observability.endpoints import Address, Probes
+    from pumice.kube.client.session import ApiSession
+    from pumice.observability.process_probes import Address, Probes
 
 STOP_TIMEOUT = 10.0
 """Seconds to finish writes in progress after a stop."""
@@ -110,7 +111,7 @@ def metrics_option(default: str) -> Callable[[Command], Command]:
 def _metrics_address(context: click.Context, option: click.Parameter, value: str) -> MetricsAddress:
     from click.core import ParameterSource
 
-    from pumice.observability.endpoints import AddressError, parse_address
+    from pumice.observability.process_probes import AddressError, parse_address
 
     chosen = context.get_parameter_source("answering") is not ParameterSource.DEFAULT
     try:
@@ -137,8 +138,13 @@ def run_daemon(
     answering: MetricsAddress,
     probes: Callable[[AnyWorker], Probes],
     election: Election | None = None,
+    *,
+    small: bool = False,
 ) -> None:
-    """Run a worker on a cluster until SIGTERM or Ctrl-C, with health and metrics endpoints."""
+    """Run a worker on a cluster until SIGTERM or Ctrl-C, with health and metrics endpoints.
+
+    ``small``: with a client that needs little memory, for a worker that makes few requests.
+    """
     import asyncio
 
     from pumice.kube.leader_election import LostError
@@ -146,7 +152,7 @@ def run_daemon(
     _configure_logging()
     gc.set_threshold(*GC_THRESHOLDS)
     try:
-        asyncio.run(_run_until_stopped(access, make, doing, answering, probes, election))
+        asyncio.run(_run_until_stopped(access, make, doing, answering, probes, election, small=small))
     except LostError as error:
         raise click.ClickException(str(error)) from None
 
@@ -167,6 +173,8 @@ async def _run_until_stopped(
     answering: MetricsAddress,
     probes: Callable[[AnyWorker], Probes],
     election: Election | None,
+    *,
+    small: bool,
 ) -> None:
     import asyncio
     import signal
@@ -174,7 +182,7 @@ async def _run_until_stopped(
 
     from pumice.cli.daemons.leader_election import join_election
     from pumice.kube.client.api import Api
-    from pumice.kube.client.transport import Limits, Session
+    from pumice.kube.client.session import Limits
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -185,7 +193,7 @@ async def _run_until_stopped(
     async with AsyncExitStack() as stack:
         part = await stack.enter_async_context(join_election(access, election))
         session = await stack.enter_async_context(
-            Session(access, part.limits(Limits()), may_write=lambda: part.is_leader)
+            _session_kind(small=small)(access, part.limits(Limits()), may_write=lambda: part.is_leader)
         )
         worker = make(Api(session))
         asked = part.probes(probes(worker))
@@ -212,6 +220,17 @@ async def _run_until_stopped(
             echo("stopped before all writes in progress were finished", err=True)
             return  # and may yet arrive: the lease is to run out first
         await part.release()
+
+
+def _session_kind(*, small: bool) -> type[ApiSession]:
+    """The kind of session: aiohttp alone takes 11 MiB."""
+    if small:
+        from pumice.kube.client.light_session import LightSession
+
+        return LightSession
+    from pumice.kube.client.transport import Session
+
+    return Session
 
 
 def _stop_on_end_of_input(stop: asyncio.Event) -> asyncio.Event:

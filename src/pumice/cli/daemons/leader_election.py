@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from pumice.kube.client.kubeconfig import Access
     from pumice.kube.client.loop_thread import LoopThread
-    from pumice.kube.client.transport import Limits
+    from pumice.kube.client.session import Limits
     from pumice.kube.leader_election import Lease
-    from pumice.observability.endpoints import Probes
+    from pumice.observability.process_probes import Probes
 
 DEFAULT_NAMESPACE = "kube-system"
 LEASE_NAMESPACE_KEY = "pumice.leader-elect-namespace"  # what a command remembers it by

@@ -86,7 +86,7 @@ def ui(
     viewers a token: one for all (--token), or their own of the cluster (--cluster-auth).
     """
     from pumice.kube.client.sockets import bound
-    from pumice.observability.endpoints import AddressError, parse_address
+    from pumice.observability.process_probes import AddressError, parse_address
     from pumice.ui.process import UiProcess, UiSettings
     from pumice.ui.request_guard import LOOPBACK_NAMES, RequestGuard, is_loopback
 

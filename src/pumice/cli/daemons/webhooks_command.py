@@ -92,8 +92,8 @@ def webhooks(
     from pumice.admission.webhooks.certificate_source import FileCertificate, SecretCertificate
     from pumice.admission.webhooks.server import Webhooks
     from pumice.kube.client.sockets import bound
-    from pumice.observability.endpoints import AddressError, parse_address
     from pumice.observability.probes import webhook_probes
+    from pumice.observability.process_probes import AddressError, parse_address
 
     access = cluster_access(kubeconfig, context)
     place = namespace or access.namespace

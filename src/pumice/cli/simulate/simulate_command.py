@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from pumice.cli.duration_type import DurationType
 from pumice.cli.terminal import echo, echo_values
 
 if TYPE_CHECKING:
     from pumice.simulate.figures import RunFigures
+    from pumice.simulate.parallel_runs import AnyPlan
     from pumice.simulate.policies import Policy
-    from pumice.simulate.simulation_run import RunPlan
     from pumice.simulate.workload_file import WorkloadFile
 
 
-class DurationType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic from click 8.3 on
-    """A duration such as 90s or 2d, in microseconds."""
-
-    name = "DURATION"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Parse the text."""
-        from pumice.model.duration import DurationError, microseconds_of
-
-        if isinstance(value, int):
-            return value
-        try:
-            return 0 if value == "0" else microseconds_of(str(value))
-        except DurationError as error:
-            self.fail(str(error), param, ctx)
-
-
 @click.command()
-@click.argument("workload", metavar="WORKLOAD", type=click.Path())
+@click.argument("workload", metavar="[WORKLOAD]", type=click.Path(), required=False)
+@click.option(
+    "--log",
+    type=click.Path(exists=True, path_type=Path),
+    help="Simulate the history in a decision log (file or folder) instead of a workload.",
+)
+@click.option("--from-cluster", is_flag=True, help="Nodes and queues of the cluster of the kubeconfig.")
 @click.option("-f", "--filename", "files", metavar="FILE", multiple=True, help="Manifests of nodes and queues.")
 @click.option(
     "--nodes", metavar="GROUP", multiple=True, help="Nodes: 550:cpu=64,nvidia.com/gpu=8, or a CSV file of groups."
@@ -74,11 +64,14 @@ class DurationType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # 
 )
 @click.option("--jitter", type=click.FloatRange(0, 2), default=0.1, show_default=True, help="How much they vary.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write report.html, report.json and jobs.csv to a folder.")
+@click.option("--parquet", is_flag=True, help="With --out: write jobs.parquet too; needs pyarrow.")
 @click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Output format."
 )
 def simulate(
-    workload: str,
+    workload: str | None,
+    log: Path | None,
+    from_cluster: bool,
     files: tuple[str, ...],
     nodes: tuple[str, ...],
     policies: tuple[str, ...],
@@ -90,6 +83,7 @@ def simulate(
     repeats: int,
     jitter: float,
     out: Path | None,
+    parquet: bool,
     output: str,
 ) -> None:
     """Simulate a workload under one policy or several, and compare.
@@ -97,8 +91,25 @@ def simulate(
     WORKLOAD is a CSV file (id, submit, queue, user, tasks, request, gang, run_time, priority), a file in the Standard
     Workload Format, or a table of a GPU cluster trace; any of them may be packed with gzip. The engine decides as in
     production, in virtual time. Without manifests of queues, the paths that the workload names become queues of equal
-    weight.
+    weight. With --log, jobs, nodes and queues are those of a decision log, and the policy recorded is its own
+    configuration.
     """
+    if log is not None:
+        if workload is not None or files or nodes or from_cluster or repeats > 1 or speedup != 1.0:
+            raise click.UsageError(
+                "--log is a workload with its cluster: leave out WORKLOAD, -f, --nodes, --from-cluster, --repeat and "
+                "--speedup-arrivals"
+            )
+        from pumice.cli.simulate.log_simulation import simulate_log
+
+        simulate_log(log, policies, until=until, grace=grace, out=out, parquet=parquet, output=output)
+        return
+    if workload is None:
+        raise click.UsageError("missing argument WORKLOAD, or --log FOLDER")
+    if from_cluster:
+        from pumice.cli.simulate.cluster_manifests import cluster_manifests
+
+        files = (*files, click.get_current_context().with_resource(cluster_manifests()))
     from pumice.simulate.node_groups import read_node_groups
     from pumice.simulate.policies import DEFAULT_POLICY, read_policy
     from pumice.simulate.report.report_files import report_folder
@@ -107,7 +118,7 @@ def simulate(
     from pumice.simulate.workload_file import scan
 
     chosen = [read_policy(policy) for policy in policies or (DEFAULT_POLICY,)]
-    _refuse_same_names(chosen)
+    refuse_same_names(chosen)
     found = scan(workload, format_name)
     groups = tuple(group for i, text in enumerate(nodes) for group in read_node_groups(text, i))
     options = {
@@ -120,7 +131,7 @@ def simulate(
         "nodes": [text for text in nodes if not Path(text).is_file()],
     }
     _print_notes(found, chosen)
-    with report_folder(out) as folder:
+    with report_folder(out, parquet=parquet) as folder:
         plans = plan_runs(
             found,
             chosen,
@@ -134,9 +145,14 @@ def simulate(
             grace=grace,
             jobs_folder=folder.jobs_folder,
         )
-        runs = _run(plans, found.jobs)
+        runs = run_plans(plans, found.jobs)
         values = report_values(runs, inputs_of(found, chosen, files, nodes), options)
         folder.write(values, runs, plans)
+    print_report(values, output, out, folder.names)
+
+
+def print_report(values: dict[str, Any], output: str, out: Path | None, names: Sequence[str]) -> None:
+    """Print the figures, and where the report was written."""
     if output == "json":
         echo_values(values, output)
         return
@@ -147,10 +163,11 @@ def simulate(
         echo(line)
     if out is not None:
         echo()
-        echo(f"{out / 'report.html'}, report.json and jobs.csv written")
+        echo(f"{', '.join([str(out / names[0]), *names[1:-1]])} and {names[-1]} written")
 
 
-def _run(plans: list[RunPlan], jobs: int) -> list[RunFigures]:
+def run_plans(plans: Sequence[AnyPlan], jobs: int) -> list[RunFigures]:
+    """Run all plans, and show the progress."""
     from pumice.simulate.parallel_runs import FailedRunError, run_all
 
     with _progress(jobs * len(plans)) as report:
@@ -160,7 +177,8 @@ def _run(plans: list[RunPlan], jobs: int) -> list[RunFigures]:
             raise click.ClickException(str(error)) from None
 
 
-def _refuse_same_names(policies: list[Policy]) -> None:
+def refuse_same_names(policies: list[Policy]) -> None:
+    """Refuse two policies of one name."""
     names = [policy.name for policy in policies]
     for name in names:
         if names.count(name) > 1:

@@ -23,9 +23,10 @@ from rich.live import Live
 from rich.text import Text
 
 from pumice.cli.cluster.cluster_command import Cluster, error_message
+from pumice.cli.cluster.measured_use import pod_metrics
 from pumice.cli.terminal import echo
 from pumice.cli.top.queue_usage import NO_PODS, NO_QUEUES, ClusterUsage
-from pumice.cli.top.usage_source import UsageSource
+from pumice.cli.top.usage_source import RecentMetrics, UsageSource
 from pumice.cli.top.usage_table import bar_legend, cluster_summary, usage_lines
 from pumice.cli.top.workload_table import workload_lines
 from pumice.cli.top.workload_usage import View
@@ -187,7 +188,12 @@ def run_screen(cluster: Cluster, *, wide: bool, namespaces: bool = True, view: V
     """Show the live screen until the user quits."""
     access = cluster.client.access
     watched = WatchedCluster(access)
-    source = UsageSource(watched.objects, cluster.namespace, requested=bool(cluster.requested_namespace))
+    source = UsageSource(
+        watched.objects,
+        cluster.namespace,
+        requested=bool(cluster.requested_namespace),
+        metrics=RecentMetrics(lambda namespace: pod_metrics(cluster.client, namespace)),
+    )
     first = source.read()
     if access.exec_plugin is not None:
         access.exec_plugin.detach()  # the terminal is the screen's from now on

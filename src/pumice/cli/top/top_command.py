@@ -57,7 +57,8 @@ def top(cluster: Cluster, view: str, once: bool, output: str, namespaces: bool) 
 
     The width of a bar is the whole cluster (of a node, the node); it shows the share by the dominant resource. In the
     view of queues RUN, INQ and PEND count podgroups, WAIT counts pods without a node, and a line ns/NAME is a namespace
-    with jobs in the queue above it; in the other views RUN and WAIT count pods.
+    with jobs in the queue above it; in the other views RUN and WAIT count pods, and where pods are measured (pods that
+    are processes, or a cluster with metrics-server), CPU-NOW, MEMORY-NOW and GPU-NOW show what they really use.
 
     What you may not list is left out: without the right to list nodes, the shares are those that the scheduler wrote
     into the status of queues; with rights in one namespace, jobs and users are those of this namespace.
@@ -83,12 +84,18 @@ def top(cluster: Cluster, view: str, once: bool, output: str, namespaces: bool) 
 
 def _read_usage(cluster: Cluster) -> ClusterUsage:
     from pumice.cli.cluster.denied_lists import list_if_allowed
+    from pumice.cli.cluster.measured_use import pod_metrics
     from pumice.cli.top.usage_source import UsageSource
 
     def objects(resource: Resource[Any], namespace: str) -> list[dict[str, Any]] | None:
         return list_if_allowed(cluster.client, resource.path(namespace))
 
-    return UsageSource(objects, cluster.namespace, requested=bool(cluster.requested_namespace)).read()
+    return UsageSource(
+        objects,
+        cluster.namespace,
+        requested=bool(cluster.requested_namespace),
+        metrics=lambda namespace: pod_metrics(cluster.client, namespace),
+    ).read()
 
 
 def _print_once(board: ClusterUsage, view: View, wide: bool) -> None:

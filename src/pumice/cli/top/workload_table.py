@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pumice.cli.cluster.measured_use import SHORT_NAMES, short_use
 from pumice.cli.text_table import Column, Table, display_width
 from pumice.cli.top.queue_usage import ClusterUsage
 from pumice.cli.top.usage_table import (
@@ -59,6 +60,10 @@ def _columns(board: ClusterUsage, view: View, groups: list[UsageGroup], wide: bo
             ("RUN", [str(group.running) for group in groups]),
             ("WAIT", [str(group.waiting) for group in groups]),
         ]
+    for name in ("cpu", "memory", "nvidia.com/gpu"):
+        if any(name in group.measured for group in groups):
+            cells = [short_use(name, group.measured[name]) if name in group.measured else "-" for group in groups]
+            columns.append((f"{SHORT_NAMES[name].upper()}-NOW", cells))
     if wide or view is View.NODES:
         columns += [(name.upper(), [_amount(board, group, name) for group in groups]) for name in board.resources]
     return columns
@@ -85,6 +90,8 @@ def workload_values(board: ClusterUsage, view: View) -> dict[str, Any]:
         texts = {name.lower(): int(text) if name == "JOBS" else text for name, text in group.texts.items()}
         found: dict[str, Any] = {"name": group.name, "used": group.used, "runningPods": group.running, **texts}
         found["allocated"] = amounts(group.allocated)
+        if group.measured:
+            found["measured"] = {name: short_use(name, amount) for name, amount in group.measured.items()}
         if view is View.NODES:
             return {**found, "allocatable": amounts(group.offered)}
         return {**found, "waitingPods": group.waiting}

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 from kubebase.field_error import FieldError
 from kubebase.resource_vector import PODS, Registry, ResourceError, Vector, add, dominant_share
 from pumice.admission.cluster_view import template_request
+from pumice.cli.cluster.measured_use import add_use
 from pumice.kube.decode.convert import SCHEDULERS
 from pumice.kube.decode.pods import GROUP_NAME
 from pumice.kube.decode.preemption_annotations import USER
@@ -53,6 +54,7 @@ class PodUsage:
     """Empty: it waits."""
     request: Vector
     ours: bool
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class UsageGroup:
     offered: Vector = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     """Further columns by their heading."""
+    measured: Mapping[str, int] = field(default_factory=dict)
+    """What its pods really use, in nano units, where that is measured."""
 
 
 class PodRequests:
@@ -107,6 +111,8 @@ class Workloads:
 
     jobs: Mapping[JobKey, JobSummary]
     pods: Sequence[PodUsage]
+    measured: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
+    """What pods really use, by namespace and name, where that is measured."""
 
     def waiting_by_queue(self) -> Counter[tuple[str, str]]:
         """The number of waiting pods by queue and namespace."""
@@ -114,10 +120,15 @@ class Workloads:
         return Counter((self.jobs[pod.job].queue, pod.namespace) for pod in waiting if pod.job is not None)
 
 
-def workloads(groups: Iterable[Document], pods: Iterable[Document], requests: PodRequests) -> Workloads:
+def workloads(
+    groups: Iterable[Document],
+    pods: Iterable[Document],
+    requests: PodRequests,
+    measured: Mapping[tuple[str, str], Mapping[str, int]] | None = None,
+) -> Workloads:
     """Jobs and pods from their objects."""
     jobs = {_key(group): _job(group) for group in groups}
-    return Workloads(jobs, [found for pod in pods if (found := _pod(pod, requests)) is not None])
+    return Workloads(jobs, [found for pod in pods if (found := _pod(pod, requests)) is not None], measured or {})
 
 
 def usage_groups(
@@ -125,22 +136,31 @@ def usage_groups(
 ) -> list[UsageGroup]:
     """The lines of a view other than the queues, the largest share first."""
     if view is View.NODES:
-        return sorted(_node_groups(found, nodes, registry), key=_order)
+        by_node = _measured_sums(found, found.pods, lambda pod: pod.node)
+        groups = [replace(each, measured=by_node.get(each.name, {})) for each in _node_groups(found, nodes, registry)]
+        return sorted(groups, key=_order)
     ours = [pod for pod in found.pods if pod.ours]
-    groups: list[UsageGroup] = []
+    groups = []
     if view is View.JOBS:
         by_job = _sums(ours, lambda pod: pod.job)
+        by_job_measured = _measured_sums(found, ours, lambda pod: pod.job)
         for key, job in found.jobs.items():
             running, waiting, held = by_job.get(key, (0, 0, ()))
             if running or waiting or job.phase in ("Pending", "Inqueue"):
                 texts = {"QUEUE": job.queue or "-", "USER": job.user, "PHASE": job.phase}
-                groups.append(_group(f"{key[0]}/{job.name}", running, waiting, held, capacity, texts))
+                group = _group(f"{key[0]}/{job.name}", running, waiting, held, capacity, texts)
+                groups.append(replace(group, measured=by_job_measured.get(key, {})))
     else:
         by_user = view is View.USERS
         number = Counter(_user_of(pod, found) if by_user else pod.namespace for pod in _one_per_job(ours))
-        sums = _sums(ours, lambda pod: _user_of(pod, found) if by_user else pod.namespace)
-        for name, (running, waiting, held) in sums.items():
-            groups.append(_group(str(name), running, waiting, held, capacity, {"JOBS": str(number[str(name)])}))
+
+        def owner(pod: PodUsage) -> str:
+            return _user_of(pod, found) if by_user else pod.namespace
+
+        used = _measured_sums(found, ours, owner)
+        for name, (running, waiting, held) in _sums(ours, owner).items():
+            group = _group(str(name), running, waiting, held, capacity, {"JOBS": str(number[str(name)])})
+            groups.append(replace(group, measured=used.get(name, {})))
     return sorted(groups, key=_order)
 
 
@@ -165,6 +185,17 @@ def _sums(pods: Iterable[PodUsage], key: Callable[[PodUsage], object]) -> dict[o
         else:
             found[key(pod)] = (running, waiting + 1, held)
     return found
+
+
+def _measured_sums(
+    found: Workloads, pods: Iterable[PodUsage], key: Callable[[PodUsage], object]
+) -> dict[object, dict[str, int]]:
+    """What pods really use, by a key; nothing for those that nobody measures."""
+    sums: dict[object, dict[str, int]] = {}
+    for pod in pods:
+        if measured := found.measured.get((pod.namespace, pod.name)):
+            add_use(sums.setdefault(key(pod), {}), measured)
+    return sums
 
 
 def _one_per_job(pods: Iterable[PodUsage]) -> Iterator[PodUsage]:
@@ -231,6 +262,7 @@ def _pod(pod: Document, requests: PodRequests) -> PodUsage | None:
         str(spec.get("nodeName") or ""),
         requests.of(pod),
         spec.get("schedulerName") in SCHEDULERS,
+        str(about.get("name") or ""),
     )
 
 

@@ -30,17 +30,22 @@ def controllers_arguments(settings: ServerSettings) -> list[str]:
     return ["controllers", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", ""]
 
 
-def agent_arguments(settings: ServerSettings, capacity: str | None, reserve: str | None) -> list[str]:
+def agent_arguments(
+    settings: ServerSettings, capacity: str | None, reserve: str | None, *, shared: bool = False
+) -> list[str]:
     """The arguments of the agent of this machine."""
     assert settings.data is not None  # not in memory
     command = ["agent", "--kubeconfig", str(settings.kubeconfig), "--data", str(settings.data / AGENT_FOLDER)]
+    command += ["--shared"] if shared else []
     command += ["--capacity", capacity] if capacity else []
     return command + (["--reserve", reserve] if reserve else [])
 
 
-def ui_arguments(settings: ServerSettings, page: socket.socket, decision_log: Path | None) -> list[str]:
-    """The arguments of the process that serves the web page."""
+def ui_arguments(
+    settings: ServerSettings, page: socket.socket, decision_log: Path | None, kubeconfig: Path | None = None
+) -> list[str]:
+    """The arguments of the process that serves the web page, as the user of another kubeconfig if one is given."""
     host, port = page.getsockname()
-    command = ["ui", "--kubeconfig", str(settings.kubeconfig), "--listen", f"{host}:{port}"]
+    command = ["ui", "--kubeconfig", str(kubeconfig or settings.kubeconfig), "--listen", f"{host}:{port}"]
     command += ["--history", str(settings.data / HISTORY_FILE)] if settings.data and decision_log else []
     return command + (["--decision-log", str(decision_log)] if decision_log else [])

@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pumice.cli.terminal import echo
+from pumice.cli.up.data_folder import (
+    check_token,
+    default_data_folder,
+    kubeconfig_path,
+    private_token,
+    repair_folder,
+)
+from pumice.cli.up.shared_machine import DATA_FOLDER, parse_shared_options, share_machine, shared_options
 
 if TYPE_CHECKING:
     import asyncio
@@ -60,10 +68,11 @@ DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
     metavar="RESOURCES",
     help="Resources of this machine that are kept for the system; with --here. [default: a twentieth of the memory]",
 )
+@shared_options
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Data directory. [default: pumice in $XDG_DATA_HOME or ~/.local/share]",
+    help="Data directory. [default: pumice in $XDG_DATA_HOME or ~/.local/share; with --shared /var/lib/pumice]",
 )
 @click.option(
     "--repair",
@@ -156,6 +165,9 @@ def up(
     here: bool,
     here_capacity: str | None,
     here_reserve: str | None,
+    shared: bool,
+    admins: str | None,
+    socket: Path | None,
     data: Path | None,
     repair: bool,
     memory: bool,
@@ -213,14 +225,16 @@ def up(
         raise click.UsageError("--default-scheduler and --no-scheduler are mutually exclusive")
     if not ui and ui_port is not None:
         raise click.UsageError("--ui-port and --no-ui are mutually exclusive")
-    _check_token(token)
+    check_token(token)
+    shared_options_given = parse_shared_options(shared=shared, admins=admins, socket=socket, here=here)
 
     from kubesim.http.auth import needs_tls
 
     _forbid_writing_by_others()
-    folder = None if memory else (data or default_data_folder()).absolute()
+    usual_folder = DATA_FOLDER if shared_options_given else default_data_folder()
+    folder = None if memory else (data or usual_folder).absolute()
     if here and folder:
-        token = token or _private_token(folder)
+        token = token or private_token(folder)
     if not tls_cert and not needs_tls(host, token or ""):
         from kubesim.asyncio_without_ssl import load_asyncio
 
@@ -254,10 +268,10 @@ def up(
     except FieldError as error:
         raise click.UsageError(str(error)) from None
     if repair and folder:
-        _repair(folder)
+        repair_folder(folder)
     # The writer's thread wants the interpreter for moments only; by default it waits up to 5 ms for each of them.
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
-    with _kubeconfig_path(kubeconfig, folder) as place:
+    with kubeconfig_path(kubeconfig, folder) as place:
         settings = ServerSettings(
             data=folder,
             kubeconfig=place,
@@ -268,6 +282,7 @@ def up(
             own_certificate=(tls_cert, tls_key) if tls_cert and tls_key else None,
             speed=speed,
         )
+        viewer = None
         served = with_pumice(
             settings,
             max_queue_depth=DEEPEST if max_queue_depth is None else max_queue_depth,
@@ -275,6 +290,8 @@ def up(
             controllers=not no_controllers,
             default_scheduler=default_scheduler,
         )
+        if shared_options_given:
+            served, viewer = share_machine(served, shared_options_given)
         recorded = decision_log or (settings.data / DECISION_LOG_FOLDER if settings.data else None)
         beside = [] if no_scheduler else [scheduler_arguments(settings, config, metrics_address, recorded)]
         beside += [] if no_controllers else [controllers_arguments(settings)]
@@ -283,36 +300,12 @@ def up(
             beside = [command + [f"--scheduler-name={name}" for name in names] for command in beside]
         with _ui_socket(ui_port, any_port=port == 0) if ui else nullcontext() as page:
             if page is not None:
-                beside.append(ui_arguments(settings, page, None if no_scheduler else recorded))
+                beside.append(ui_arguments(settings, page, None if no_scheduler else recorded, viewer))
             if here:
-                beside.append(agent_arguments(settings, here_capacity, here_reserve))
+                beside.append(agent_arguments(settings, here_capacity, here_reserve, shared=shared))
             cluster = _LocalCluster(served, nodes, beside, default_scheduler=default_scheduler, verbose=verbose)
             cluster.page = page_url(page) if page is not None else ""
             asyncio.run(cluster.run())
-
-
-def _repair(folder: Path) -> None:
-    """Repair a data directory, and print what was lost."""
-    from kubesim.storage import DataDamaged, DataInUse
-    from kubesim.storage.repair import repair_directory
-    from pumice.embedded.identity import PUMICE
-
-    try:
-        done = repair_directory(folder, PUMICE)
-    except (DataDamaged, DataInUse) as error:
-        raise click.ClickException(str(error)) from None
-    if done is None:
-        echo(f"{folder} needs no repair", err=True)
-        return
-    echo(f"repaired {folder}: {done.kept} objects kept; the damaged database is {done.damaged.name}", err=True)
-    for lost in done.dropped:
-        echo(f"dropped {lost}", err=True)
-    if done.unreadable:
-        echo(
-            f"{done.unreadable} revisions cannot be read: objects that they changed are as they were before, and"
-            " objects that they deleted are back",
-            err=True,
-        )
 
 
 def _forbid_writing_by_others() -> None:
@@ -320,53 +313,6 @@ def _forbid_writing_by_others() -> None:
     import os
 
     os.umask(os.umask(0o077) | 0o022)
-
-
-def _check_token(token: str | None) -> None:
-    """Reject tokens that clients cannot send. An empty variable is most likely a missing secret."""
-    import os
-
-    if token is None and os.environ.get("PUMICE_TOKEN") != "":  # to click an empty variable is no variable
-        return
-    if not token:
-        raise click.UsageError("--token (or PUMICE_TOKEN) must not be empty; set a token or unset it")
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise click.UsageError("--token (or PUMICE_TOKEN) must consist of printable ASCII characters without spaces")
-
-
-def _private_token(folder: Path) -> str:
-    """The token of a cluster through which real processes are started, in a folder that only its owner may read."""
-    from kubesim.http.auth import load_or_create_token
-
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
-        return load_or_create_token(folder)
-    except OSError as error:
-        raise click.ClickException(f"{error.filename}: {error.strerror}") from None
-
-
-def default_data_folder() -> Path:
-    """The default data directory, by the XDG conventions."""
-    import os
-
-    home = os.environ.get("XDG_DATA_HOME")
-    return (Path(home) if home else Path.home() / ".local" / "share") / "pumice"
-
-
-@contextmanager
-def _kubeconfig_path(wanted: Path | None, folder: Path | None) -> Iterator[Path]:
-    """The path of the kubeconfig; without a data directory, in a temporary directory that is deleted at the end."""
-    beside = wanted or (folder / "kubeconfig" if folder else None)
-    if beside:
-        yield beside
-        return
-    import os
-    from tempfile import TemporaryDirectory
-
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    with TemporaryDirectory(prefix="pumice-", dir=runtime if os.path.isdir(runtime) else None) as made:
-        yield Path(made) / "kubeconfig"
 
 
 def page_url(page: socket.socket) -> str:

@@ -94,6 +94,8 @@ def print_endpoint(
     echo(COMPONENT_MESSAGES[tuple(name for name in names if name not in {UI, AGENT})], err=True)
     if AGENT in names:
         echo("pods run as processes of this machine; they go on when this command stops", err=True)
+    if settings.unix_socket:
+        echo(f"all users of this machine may submit, over {settings.unix_socket}; for kubectl: pumice login", err=True)
     if default_scheduler:
         echo("pods that name no scheduler are placed too", err=True)
     if page:

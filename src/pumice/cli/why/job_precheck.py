@@ -11,6 +11,8 @@ from pumice.kube.client.sync_client import Client, Document
 from pumice.kube.resources import EVENTS, PODS
 
 SUSPENDED_PHASES = frozenset({"Aborting", "Aborted"})
+WAITS_FOR_JOBS = "WaitsForJobs"
+"""The reason in the state of a job that starts after others and has no PodGroup yet."""
 ENDED_PHASES = frozenset({"Failed", "Terminating", "Terminated"})
 """Phases in which a job has no PodGroup any more. The PodGroup of a completed job is kept."""
 
@@ -21,8 +23,10 @@ def phase_of(job: Document) -> str:
 
 
 def ended_message(job: Document) -> tuple[str, list[str]] | None:
-    """For a job that will not start: an explanation and hints; None if it is to run."""
+    """For a job that the scheduler does not know: an explanation and hints; None if it is to run now."""
     about, phase = job["metadata"], phase_of(job)
+    if _state(job).get("reason") == WAITS_FOR_JOBS:
+        return f"vcjob {about['namespace']}/{about['name']} has not started: it {_state(job)['message']}", []
     if phase not in SUSPENDED_PHASES | ENDED_PHASES:
         return None
     why = f" ({_state(job)['message']})" if _state(job).get("message") else ""

@@ -15,9 +15,12 @@ from typing import Final
 
 from kubebase.timestamps import stamp
 from kubebase.work_queue import WorkQueue
+from pumice.admission.jobs.job_arrays import ARRAY
+from pumice.admission.jobs.job_order import AFTER
 from pumice.controllers import COMPONENT
 from pumice.controllers.commands import failure, in_order, is_for, record_failure
 from pumice.controllers.jobs.job_status import PVC_ERROR
+from pumice.controllers.jobs.phases import Phase
 from pumice.controllers.jobs.plan import Change as ChangeWrite
 from pumice.controllers.jobs.plan import Keep, Make, Plan, Remove, SetStatus, Write, plan
 from pumice.controllers.jobs.plan import ObservedJob as SeenOfJob
@@ -40,6 +43,8 @@ log = logging.getLogger(__name__)
 
 LATER: Final = 5.0
 """Seconds after which a job is reconciled again if a foreign object has the name of one of its objects."""
+UNSEEN_SECONDS: Final = 30.0
+"""Seconds after which a created pod that the informer has not shown is taken to have been deleted at once."""
 LONGEST_WAIT: Final = 3600.0
 """Seconds after which a job that waits for a point in time is reconciled in any case: clocks are adjusted."""
 OTHER_OBJECT: Final = 422
@@ -68,6 +73,8 @@ class JobController:
         self._kept: dict[tuple[str, str, str], Document] = {}  # by job's uid, resource and name: the existing object
         self._refused_claims: dict[str, str] = {}  # by job's uid: why its claim could not be created
         self._pending_reasons: dict[str, str] = {}  # by job's uid: why it waits, as the last Event says
+        self._followers: dict[str, set[str]] = {}  # by job, the keys of jobs that start after it
+        self._created: dict[str, dict[str, tuple[str, float]]] = {}  # by array: pods not shown yet, uid and time
         self.work_queue = WorkQueue(self._reconcile, retries=RETRY_POLICY)
 
     def on_change(self, change: Change[Document]) -> None:
@@ -76,7 +83,13 @@ class JobController:
         assert either is not None  # something has changed
         if change.resource == JOBS.name:
             self.work_queue.add(change.key)
+            for upstream in _upstream_keys(either):
+                followers = self._followers.setdefault(upstream, set())
+                (followers.discard if change.new is None else followers.add)(change.key)
+            for follower in self._followers.get(change.key, ()):
+                self.work_queue.add(follower)
         elif change.resource == PODS.name:
+            self._note_shown(_owner(either), change)
             self._concern(change, _owner(either), self._pods_of, gone=change.key not in self._pods)
         elif change.resource == POD_GROUPS.name:
             job = _owner(either)
@@ -86,6 +99,13 @@ class JobController:
             if change.new is None:
                 self._obeyed.discard(change.uid)
             self._concern(change, _target(either), self._commands_for, gone=change.key not in self._commands)
+
+    def _note_shown(self, job: str, change: Change[Document]) -> None:
+        """Forget that a pod was created and not shown, because it is shown now."""
+        created = self._created.get(job, {})
+        name = change.key.partition("/")[2]
+        if name in created and created[name][0] == change.uid:
+            del created[name]
 
     def _concern(self, change: Change[Document], job: str, index: dict[str, set[str]], *, gone: bool) -> None:
         if not job:
@@ -117,7 +137,15 @@ class JobController:
             return None
         group = self._groups.get(f"{job['metadata']['namespace']}/{group_name(read_job(job))}")
         refused = self._refused_claims.get(uid, "")
-        seen = SeenOfJob(job, group.object if group else None, self._pods_now(key, uid), commands, refused)
+        seen = SeenOfJob(
+            job,
+            group.object if group else None,
+            self._pods_now(key, uid),
+            commands,
+            refused,
+            self._upstream_phases(job),
+            self._created_pods(key),
+        )
         found = plan(seen, self._now())
         await self._carry_out(key, job, found)
         return None if found.again is None else min(max(0.0, found.again - self._now()), LONGEST_WAIT)
@@ -142,6 +170,22 @@ class JobController:
         known = (self._pods.get(pod) for pod in sorted(self._pods_of.get(key, ())))
         return [pod.object for pod in known if pod is not None and _owner_uid(pod.object) == uid]
 
+    def _upstream_phases(self, job: Document) -> dict[str, str]:
+        """The phases of the jobs that a job starts after, of those that exist."""
+        found = {key: self._newest(key) for key in _upstream_keys(job)}
+        return {
+            key.partition("/")[2]: str(((other.get("status") or {}).get("state") or {}).get("phase") or Phase.PENDING)
+            for key, other in found.items()
+            if other is not None
+        }
+
+    def _created_pods(self, key: str) -> frozenset[str]:
+        """The pods that were created and that the informer does not show yet. It must have shown them after a while."""
+        made = self._created.get(key, {})
+        for name in [name for name, (_, moment) in made.items() if self._now() - moment > UNSEEN_SECONDS]:
+            del made[name]
+        return frozenset(made)
+
     def _waiting_commands(self, key: str) -> list[Document]:
         known = (self._commands.get(command) for command in self._commands_for.get(key, ()))
         return in_order(each.object for each in known if each is not None and each.uid not in self._obeyed)
@@ -163,6 +207,8 @@ class JobController:
 
     def _forget_deleted_jobs(self) -> None:
         """Forget the objects and messages that were kept for jobs that no longer exist."""
+        for job in [job for job in self._created if job not in self._jobs]:
+            del self._created[job]
         known = (
             {known.uid for known in self._jobs.values()}
             if self._kept or self._pending_reasons or self._refused_claims
@@ -230,19 +276,30 @@ class JobController:
                 await self._remove(namespace, write)
 
     async def _make_pod(self, key: str, job: Document, namespace: str, write: Make) -> None:
+        name = str(write.document["metadata"]["name"])
         try:
-            await self._api.create(PODS.raw, write.document, namespace)
+            made = await self._api.create(PODS.raw, write.document, namespace)
+            if ARRAY in (job["metadata"].get("annotations") or {}):
+                self._note_created(key, made)
         except ApiError as error:
             if error.already_exists:
                 # Ours and not seen yet, an earlier job's, or a foreign object: in the latter cases the name may become
                 # free.
-                there = self._pods.get(f"{namespace}/{write.document['metadata']['name']}")
+                there = self._pods.get(f"{namespace}/{name}")
                 if there is not None and not _owner(there.object):
                     await self._say_taken(job, write.document)
                 self.work_queue.add_later(key, LATER)
                 return
             await self._say_refused(job, write.document, error)
             raise
+
+    def _note_created(self, job: str, pod: Document) -> None:
+        about = pod["metadata"]
+        place = f"{about['namespace']}/{about['name']}"
+        shown = self._pods.get(place) if place in self._pods_of.get(job, ()) else None
+        if shown is None or shown.uid != about["uid"]:
+            self._created.setdefault(job, {})[about["name"]] = (about["uid"], self._now())
+            self.work_queue.add_later(job, UNSEEN_SECONDS + 1)  # if its deletion is all that is ever seen of it
 
     async def _say_refused(self, job: Document, document: Document, error: ApiError) -> None:
         message = f"Failed to create {document['kind']} {document['metadata']['name']}: {error.message}"
@@ -333,6 +390,13 @@ def _reference(found: Document) -> Document:
         if owner.get("controller") and owner.get("kind") == JOBS.kind and group == JOBS.name.partition(".")[2]:
             return dict(owner)
     return {}
+
+
+def _upstream_keys(job: Document) -> list[str]:
+    """The keys of the jobs that a job starts after."""
+    if AFTER not in (job["metadata"].get("annotations") or {}):
+        return []
+    return [f"{job['metadata']['namespace']}/{upstream.name}" for upstream in read_job(job).after]
 
 
 def _key(found: Document) -> str:

@@ -7,6 +7,8 @@ accepts arbitrary names and texts:
     how often a task, a partition of it, or a pod was restarted at this version
 ``generation``
     the generation of the job at which its spec was last read, if a policy refers to updates of the job
+``after``
+    ``met``: the jobs that it starts after have ended as it wants; they may have been deleted since
 """
 
 from __future__ import annotations
@@ -39,6 +41,9 @@ PVC_ERROR: Final = "PVCError"
 """The reason in the state of a job whose claims could not be created, and in the Event about it."""
 RESTART: Final = "restart."
 GENERATION: Final = "generation"
+AFTER_KEY, AFTER_MET = "after", "met"
+WAITS_FOR_JOBS: Final = "WaitsForJobs"
+"""The reason in the state of a job that starts after others."""
 
 MOST_CONDITIONS = 20
 """How many past phases a job's status lists."""
@@ -58,6 +63,8 @@ class JobStatus:
     retries: int = 0
     restarts: Mapping[str, int] = field(default_factory=dict)
     generation: int = 0
+    may_start: bool = False
+    """Whether the jobs that it starts after have ended as it wants."""
     shown: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Pods per task and phase when the status was written."""
 
@@ -82,6 +89,7 @@ def read_standing(document: Document) -> JobStatus:
             if name.startswith(RESTART) and times.isdecimal()
         },
         generation=int(kept.get(GENERATION) or 0),
+        may_start=kept.get(AFTER_KEY) == AFTER_MET,
         shown={task: entry.get("phase") or {} for task, entry in (status.get("taskStatusCount") or {}).items()},
     )
 
@@ -170,6 +178,7 @@ def written(
         status["taskStatusCount"] = shown
     kept = {f"{RESTART}{scope}": str(times) for scope, times in now.restarts.items() if times}
     kept |= {GENERATION: str(now.generation)} if now.generation else {}
+    kept |= {AFTER_KEY: AFTER_MET} if now.may_start else {}
     kept |= {f"plugin-{name}": name for name in job.plugins}
     if kept:
         status["controlledResources"] = kept

@@ -7,8 +7,9 @@ what is still to be done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from pumice.controllers.jobs.dependencies import released
@@ -92,6 +93,10 @@ class ObservedJob:
     """Commands for this job, in the order of their creation."""
     refused_claim: str = ""
     """Why a claim of the job could not be created, if the last attempt failed."""
+    upstream: Mapping[str, str] = field(default_factory=dict)
+    """The phases of the jobs that it starts after, by name; those that do not exist are missing."""
+    created: frozenset[str] = frozenset()
+    """The names of pods that were created, and that the informer does not show yet."""
 
 
 def plan(seen: ObservedJob, now: float) -> Plan:
@@ -100,7 +105,7 @@ def plan(seen: ObservedJob, now: float) -> Plan:
     if job.leaving:
         return Plan([_removed(COMMANDS, command) for command in seen.commands])
     members = index_pods(job, map(read_pod_record, seen.pods), standing.version, standing.restarts)
-    step = next_transition(job, standing, members, seen.group, seen.commands, now)
+    step = next_transition(job, standing, members, seen.group, seen.commands, now, seen.upstream)
     after = step.standing
     if (after.version, after.restarts) != (standing.version, standing.restarts):
         members = index_pods(job, members, after.version, after.restarts)
@@ -113,19 +118,20 @@ def plan(seen: ObservedJob, now: float) -> Plan:
     expires = _expiry(job, after, now)
     if expires is not None and expires <= now and after.phase is standing.phase:
         return Plan([*writes, Remove(JOBS, job.name, job.uid)], step.says)
-    writes += _consequences(job, after, members, counts, seen.group)
+    writes += _consequences(job, after, members, counts, seen)
     times = [time for time in (step.again, expires) if time is not None]
     return Plan(writes, step.says, min(times, default=None))
 
 
 def _consequences(
-    job: Job, standing: JobStatus, members: PodIndex, counts: Counts, group: Document | None
+    job: Job, standing: JobStatus, members: PodIndex, counts: Counts, seen: ObservedJob
 ) -> Iterator[Write]:
     """The objects that a job in this state should have, or should not."""
-    phase = standing.phase
+    phase, group = standing.phase, seen.group
     assert phase is not None
     if phase.is_active:
-        yield from _upkeep(job, standing, members, group)
+        if standing.may_start or not job.after:
+            yield from _upkeep(job, standing, members, seen)
         return
     for member in (*members.old, *(one for one in members.current.values() if not one.finished)):
         if not member.leaving:
@@ -136,8 +142,8 @@ def _consequences(
         yield _removed(POD_GROUPS, group)
 
 
-def _upkeep(job: Job, standing: JobStatus, members: PodIndex, group: Document | None) -> Iterator[Write]:
-    may_start = released(job, members)
+def _upkeep(job: Job, standing: JobStatus, members: PodIndex, seen: ObservedJob) -> Iterator[Write]:
+    may_start, group = released(job, members), seen.group
     if group is None:
         yield Make(POD_GROUPS, group_of(job, may_start))
     else:
@@ -155,12 +161,24 @@ def _upkeep(job: Job, standing: JobStatus, members: PodIndex, group: Document | 
             yield Keep(resource, document)
     for claim in claims(job):
         yield Keep(CLAIMS, claim)
-    taken = members.names
-    for task in job.tasks:
-        if task.name in may_start:
-            for index in range(task.replicas):
-                if pod_name(job, task, index) not in taken:
-                    yield Make(PODS, pod_of(job, task, index, standing))
+    taken = members.names | seen.created
+    missing = (
+        (task, index)
+        for task in job.tasks
+        if task.name in may_start
+        for index in range(task.replicas)
+        if pod_name(job, task, index) not in taken
+    )
+    for task, index in islice(missing, _room(job, members, seen.created)):
+        yield Make(PODS, pod_of(job, task, index, standing))
+
+
+def _room(job: Job, members: PodIndex, created: frozenset[str]) -> int | None:
+    """How many more pods an array may have now; None: any number. A pod counts until it has finished or is gone."""
+    if job.array is None or not job.array.limit:
+        return None
+    unfinished = {member.name for member in members if not member.finished}
+    return max(0, job.array.limit - len(unfinished | created))
 
 
 def _expiry(job: Job, standing: JobStatus, now: float) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pumice.admission.jobs.job_arrays import JobArray
 from pumice.controllers.jobs.job_status import JobStatus
 from pumice.controllers.jobs.plugins import JOB_NAMESPACE, PodDraft, plugins_of
 from pumice.controllers.jobs.pod_index import JOB_NAME, JOB_VERSION, RESTARTS, TASK_INDEX, pod_name, restarts_of
@@ -16,6 +17,7 @@ from pumice.kube.resources import PODS, Document, Resource
 QUEUE_NAME: Final = "volcano.sh/queue-name"
 RETRY_COUNT: Final = "volcano.sh/job-retry-count"
 TEMPLATE: Final = "volcano.sh/template-uid"
+ARRAY_INDEX, ARRAY_COUNT = "PUMICE_ARRAY_INDEX", "PUMICE_ARRAY_COUNT"
 LONGEST_LABEL = 63
 """Maximum length of a label's value; a longer name goes into the annotations only."""
 INHERITED: Final = (
@@ -50,6 +52,8 @@ def pod_of(job: Job, task: Task, index: int, standing: JobStatus) -> Document:
     draft = PodDraft(spec, said)
     for plugin in plugins_of(job):
         plugin.equip(job, task, index, draft)
+    if job.array is not None:
+        draft.add_env([{"name": name, "value": value} for name, value in _array_variables(job.array, index)])
     return {
         "apiVersion": "v1",
         "kind": PODS.kind,
@@ -74,6 +78,11 @@ def pod_of(job: Job, task: Task, index: int, standing: JobStatus) -> Document:
         },
         "spec": spec,
     }
+
+
+def _array_variables(array: JobArray, position: int) -> list[tuple[str, str]]:
+    """The variables by which a pod of an array knows its part of the work."""
+    return [(ARRAY_INDEX, str(array.indexes[position])), (ARRAY_COUNT, str(len(array.indexes)))]
 
 
 def _labels(job: Job, task: Task, index: int) -> dict[str, str]:

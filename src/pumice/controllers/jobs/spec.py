@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pumice.admission.jobs.job_arrays import ARRAY, ArrayError, JobArray, parse_array
 from pumice.admission.jobs.job_defaults import MAX_RETRY, least_of
+from pumice.admission.jobs.job_order import AFTER, OrderError, Upstream, parse_after
 from pumice.kube.resources import Document
 from pumice.model.duration import DurationError, microseconds_of
 
@@ -70,6 +72,9 @@ class Job:
     volumes: tuple[Document, ...]
     network_topology: Mapping[str, Any]
     leaving: bool
+    array: JobArray | None = None
+    after: tuple[Upstream, ...] = ()
+    """The jobs that it starts after."""
 
     @property
     def replicas(self) -> int:
@@ -116,7 +121,27 @@ def read_job(document: Document) -> Job:
         volumes=tuple(spec.get("volumes") or ()),
         network_topology=spec.get("networkTopology") or {},
         leaving="deletionTimestamp" in about,
+        array=_array(about, tasks),
+        after=_after(about),
     )
+
+
+def _array(about: Document, tasks: tuple[Task, ...]) -> JobArray | None:
+    """The array that a job is; None if it is none, or admission would have rejected it."""
+    text = (about.get("annotations") or {}).get(ARRAY)
+    try:
+        array = parse_array(text) if text else None
+    except ArrayError:
+        return None
+    return array if array and [task.replicas for task in tasks] == [len(array.indexes)] else None
+
+
+def _after(about: Document) -> tuple[Upstream, ...]:
+    text = (about.get("annotations") or {}).get(AFTER)
+    try:
+        return parse_after(text) if text else ()
+    except OrderError:
+        return ()
 
 
 def _task(task: Document, position: int) -> Task:

@@ -5,12 +5,12 @@ One transition at a time: each is written before the next is computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from pumice.controllers.jobs.dependencies import minimum, released
-from pumice.controllers.jobs.job_status import Counts, JobStatus, count
+from pumice.controllers.jobs.job_status import WAITS_FOR_JOBS, Counts, JobStatus, count
 from pumice.controllers.jobs.lifecycle_events import LifecycleEvent, lifecycle_events
 from pumice.controllers.jobs.phases import AFTER, RESTART, RESTART_POD, RESTART_TASK, RESTARTS_PART, SETTLES, Phase
 from pumice.controllers.jobs.plugins import plugin_problems
@@ -23,6 +23,8 @@ from pumice.kube.resources import Document
 EXECUTE_ACTION: Final = "ExecuteAction"
 PLUGIN_ERROR: Final = "PluginError"
 POD_GROUP_PENDING: Final = "PodGroupPending"
+UPSTREAM_ENDS: Final = frozenset({Phase.COMPLETED, Phase.FAILED, Phase.TERMINATED})
+"""Phases in which a job has ended for those that start after it; a suspended job may be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ def next_transition(
     group: Document | None,
     commands: Sequence[Document],
     now: float,
+    upstream: Mapping[str, str] | None = None,
 ) -> JobTransition:
     """The next transition of a job, or none."""
     looked_at = replace(standing, generation=job.generation if job.heeds_updates else 0)
@@ -52,6 +55,8 @@ def next_transition(
         return JobTransition(replace(looked_at, phase=Phase.PENDING), tuple(_initial_events(job)))
     if commands:
         return _apply_command(job, looked_at, commands[0])
+    if standing.phase is Phase.PENDING and job.after and not standing.may_start:
+        return _after_others(job, looked_at, upstream or {})
     if standing.phase.is_active:
         least = minimum(job, released(job, members))
         happened = lifecycle_events(job, standing, members, group, least, now) if job.has_policies else []
@@ -65,6 +70,26 @@ def next_transition(
         return JobTransition(concluded, (*_said(standing, concluded), *_why_pending(concluded, group)), found.next)
     concluded = _settled(job, looked_at, members)
     return JobTransition(concluded, _said(standing, concluded))
+
+
+def _after_others(job: Job, standing: JobStatus, upstream: Mapping[str, str]) -> JobTransition:
+    """Let a job start after the jobs that it names, or fail if it can never start."""
+    waiting = []
+    for other in job.after:
+        phase = upstream.get(other.name)
+        if phase is None or phase in UPSTREAM_ENDS:
+            if other.must_complete and phase != Phase.COMPLETED:
+                ended = f"ended with phase {phase}" if phase else "does not exist"
+                words = f"starts only after job {other.name} has completed, but that job {ended}"
+                return JobTransition(
+                    _over(standing, Phase.FAILED, "DependencyFailed", words), (("DependencyFailed", words),)
+                )
+        else:
+            waiting.append(f"job {other.name} ({phase}) to {'complete' if other.must_complete else 'end'}")
+    if waiting:
+        words = f"waits for {' and '.join(waiting)}"
+        return JobTransition(replace(standing, reason=WAITS_FOR_JOBS, message=words))
+    return JobTransition(replace(standing, may_start=True, reason="", message=""))
 
 
 def _initial_events(job: Job) -> Iterator[tuple[str, str]]:

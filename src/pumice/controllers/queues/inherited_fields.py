@@ -11,10 +11,11 @@ import json
 from typing import Any, Final
 
 from kubebase.field_error import FieldError
+from kubebase.resource_vector import Registry, ResourceError
 from pumice.admission import Object
 from pumice.admission.request import annotate, annotations_of, spec_of
 from pumice.admission.user_limits import keep_limits, kept_limits, last_applied
-from pumice.kube.decode.queues import PARAMETERS
+from pumice.kube.decode.queues import PARAMETERS, read_parameter
 from pumice.kube.decode.struct_decode import read
 from pumice.kube.resources import Document
 from pumice.model.queue_expansion import fields_to_reset, fields_to_set
@@ -65,18 +66,17 @@ def reset_inherited_fields(child: Document, remembered: Object, wanted: Object) 
 
 def parameter_value(name: str, value: Any) -> Any:
     """The value of a parameter in the form of a spec. Raises ``FieldError`` if it is invalid."""
-    understood = _read(name, value)
+    understood = read(value, PARAMETERS[name], where=name, strict=not isinstance(value, str))
     return understood if isinstance(understood, bool | int | float) else value
 
 
 def is_alike(name: str, there: Any, wanted: Any) -> bool:
-    """Whether a spec's value equals a parameter's; a server drops unknown fields."""
+    """Whether a spec's value means the same as a parameter's: ``cpu: 4`` and ``cpu: 4000m`` do.
+
+    Both are read as the model reads them, so that the controller resets the fields that admission expects it to reset.
+    """
+    registry = Registry()
     try:
-        return bool(_read(name, there) == _read(name, wanted))
-    except FieldError:
+        return read_parameter(name, there, name, registry) == read_parameter(name, wanted, name, registry)
+    except (FieldError, ResourceError):
         return bool(there == wanted)
-
-
-def _read(name: str, value: Any) -> Any:
-    """Parse the value of a parameter: numbers and booleans may be text."""
-    return read(value, PARAMETERS[name], where=name, strict=not isinstance(value, str))

@@ -7,6 +7,7 @@ fit never blocks the others.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pumice.engine.actions.enqueue import admit_all
@@ -28,8 +29,8 @@ Short = tuple[TaskShape, int]
 def allocate(context: SchedulingContext) -> None:
     """Serve the owed jobs, reserve capacity for those that do not fit, then lend the rest.
 
-    Capacity that no job could use within the limits goes to jobs whose gate gives way (docs/fairness.md, section 8.2),
-    so that it does not stay idle.
+    Capacity that no job could use within the limits goes to jobs whose gate gives way (docs/fairness.md, sections 5.2
+    and 8.2), so that it does not stay idle.
     """
     if not context.policy.enqueues:
         admit_all(context)
@@ -68,12 +69,34 @@ def _serve(context: SchedulingContext, *, lending: bool, idle: bool = False) -> 
 
 def _call_back(context: SchedulingContext) -> bool:
     """Make candidates of gated jobs that may be placeable and whose gate gives way; whether there are any."""
-    candidates, policy = context.candidates, context.policy
-    waiting = [(leaf, leaf.unit) for leaf in candidates.gated_jobs if leaf.unit is not None]
-    found = [leaf for leaf, unit in waiting if candidates.is_open(unit) and policy.gives_way(leaf, unit)]
+    candidates = context.candidates
+    context.tree.awaited = frozenset()
+    found = _giving_way(context, candidates.gated_jobs)
+    if found:
+        context.tree.awaited = _awaited(context)
+        found = _giving_way(context, found)
     for leaf in found:
         candidates.ungate_job(leaf)
     return bool(found)
+
+
+def _giving_way(context: SchedulingContext, leaves: Iterable[JobNode]) -> list[JobNode]:
+    """Of these jobs, those whose unit may be placeable and that no gate rejects which does not give way."""
+    waiting = [(leaf, leaf.unit) for leaf in leaves if leaf.unit is not None]
+    return [leaf for leaf, unit in waiting if context.candidates.is_open(unit) and context.policy.gives_way(leaf, unit)]
+
+
+def _awaited(context: SchedulingContext) -> frozenset[int]:
+    """The resources of the units that no gate rejects and that find no room."""
+    found: set[int] = set()
+    candidates, policy = context.candidates, context.policy
+    for unit in candidates.units:
+        if candidates.is_open(unit) or all(j in found for j, _ in unit.ask):
+            continue
+        heads = {(leaf.queue, leaf.user): leaf for leaf in unit.waiting if candidates.fifo_queues.is_head(leaf)}
+        if any(policy.allocatable(leaf, unit) is None for leaf in heads.values()):
+            found.update(j for j, _ in unit.ask)
+    return frozenset(found)
 
 
 def place_unit(

@@ -19,7 +19,7 @@ def enqueue(context: SchedulingContext) -> None:
         if refusal is None:
             _admit(context, leaf)
         elif find_oversize(leaf, context.policy.start_size(leaf.job)) is not None:
-            context.candidates.blocked_jobs[leaf] = refusal  # other jobs just wait; this one needs a condition
+            context.candidates.blocked_jobs.block(leaf, refusal)  # other jobs just wait; this one needs a condition
 
 
 def admit_all(context: SchedulingContext) -> None:

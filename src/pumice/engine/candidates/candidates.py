@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from itertools import zip_longest
 
+from pumice.engine.candidates.blocked_jobs import BlockedJobs
 from pumice.engine.candidates.fifo_queues import FifoQueues
 from pumice.engine.candidates.job_demand import asks_beyond, barred_shapes, demand_of, slots_on_empty_nodes
 from pumice.engine.candidates.units import (
@@ -22,8 +23,10 @@ from pumice.engine.candidates.units import (
     missing_to_start,
     runs_of,
 )
+from pumice.engine.candidates.waiting_lines import Menu, WaitingLines
 from pumice.engine.fairness.orders.serving_order import ServingOrder
 from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
 from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.plugins.plugin_chain import JobSortKeys, PluginChain
 from pumice.engine.state.cluster_state import ClusterState
@@ -42,11 +45,13 @@ class Candidates:
         self.policy = policy
         self.units = UnitTable()
         self.infeasible_shapes: dict[TaskShape, None] = {}  # shapes known to fit on no node now
-        self.heterogeneous_jobs: dict[JobNode, None] = {}  # jobs with waiting tasks of several shapes
+        self.heterogeneous_jobs: dict[JobNode, None] = {}  # waiting tasks of several shapes, and in no waiting line
         self.gated_jobs: dict[JobNode, str] = {}  # rejected by a gate in this cycle, and why
         self._kept_out: list[AllocationUnit] = []  # failed while capacity was reserved for others
         self.fifo_queues = FifoQueues(state)
-        self.blocked_jobs: dict[JobNode, str] = {}  # could start nothing since the last cycle ended, and why
+        self.blocked_jobs = BlockedJobs()
+        self._sort_keys: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.lines = WaitingLines(order, self.units, self.blocked_jobs, self.heterogeneous_jobs)
 
     # --- job changes --------------------------------------------------------------------------------------------
 
@@ -60,7 +65,7 @@ class Candidates:
         keys = self._keys(leaf)
         demand, gang = demand_of(leaf, self.nodes, self.state.capacity, open_queue=open_queue, start=start)
         moved = (demand, gang, keys.rank_class) != (leaf.demand, leaf.gang, leaf.rank_class)
-        leaf.demand, leaf.gang, leaf.rank_class = demand, gang, keys.rank_class
+        leaf.demand, leaf.gang, leaf.rank_class = demand, gang, self._shared(keys.rank_class)
         if moved:
             self.order.tree.regroup[leaf] = None
         if moved or len(demand.parts) > 1:
@@ -89,7 +94,7 @@ class Candidates:
         self.heterogeneous_jobs.pop(leaf, None)
         self._offer(leaf, None)
         self.gated_jobs.pop(leaf, None)
-        self.blocked_jobs.pop(leaf, None)
+        self.blocked_jobs.discard(leaf)
 
     def choose_next_unit(self, leaf: JobNode) -> None:
         """Choose the next unit of a job whose unit was just placed."""
@@ -108,7 +113,7 @@ class Candidates:
 
     def _set_keys(self, leaf: JobNode, keys: JobSortKeys) -> None:
         if (keys.before, keys.after) != (leaf.before, leaf.after):
-            leaf.before, leaf.after = keys.before, keys.after
+            leaf.before, leaf.after = self._shared(keys.before), self._shared(keys.after)
             self.order.tree.mark(leaf)
             self.order.tree.moved[leaf] = None
 
@@ -120,6 +125,10 @@ class Candidates:
             return keys
         class_ = (*keys.rank_class, leaf.rank[0])
         return JobSortKeys(class_, (), class_)
+
+    def _shared(self, key: tuple[int, ...]) -> tuple[int, ...]:
+        """One object for equal sort keys: many jobs have the same."""
+        return self._sort_keys.setdefault(key, key)
 
     # --- units ------------------------------------------------------------------------------------------------
 
@@ -206,12 +215,19 @@ class Candidates:
         return not unit.tried and not any(shape in self.infeasible_shapes for shape, _ in unit.parts)
 
     def _offer(self, leaf: JobNode, unit: AllocationUnit | None) -> None:
-        old: AllocationUnit | None = leaf.unit
-        if old is not unit:
-            if old is not None:
-                del old.waiting[leaf]
-                if not old.waiting and not old.tried:  # the failed attempt must be remembered
-                    self.units.drop(old)
+        line = self._line_of(leaf, unit) if unit is not None else None
+        if line is not None:
+            self.lines.enter(leaf, line)
+            if not line.able:
+                self.blocked_jobs.block(leaf, line.unit.reason or self._reason(line.unit))
+            return
+        if leaf.waiting_line is not None:
+            unlike = leaf in self.heterogeneous_jobs
+            self.order.leave_line(leaf)
+            if not unlike:  # its tasks have changed since it joined the line
+                self.heterogeneous_jobs.pop(leaf, None)
+        if leaf.unit is not unit:
+            self.lines.leave_unit(leaf, unit)
             leaf.unit = unit
             if unit is not None:
                 unit.waiting[leaf] = None
@@ -225,7 +241,7 @@ class Candidates:
             leaf, unit.ask, is_open and leaf not in self.gated_jobs and self.fifo_queues.is_head(leaf)
         )
         if not is_open and leaf not in self.gated_jobs:
-            self.blocked_jobs[leaf] = unit.reason or self._reason(unit)
+            self.blocked_jobs.block(leaf, unit.reason or self._reason(unit))
 
     def _reason(self, unit: AllocationUnit) -> str:
         """Why a unit cannot be placed; the text is stable, so that it does not cause needless condition updates."""
@@ -238,6 +254,69 @@ class Candidates:
         where = f"HyperNode of tier <= {rule.highest}" if rule is not None and rule.hard else "node"
         unit.reason = f"no {where} has enough idle capacity for {who} ({what})"
         return unit.reason
+
+    # --- waiting lines ----------------------------------------------------------------------------------------------
+
+    def _line_of(self, leaf: JobNode, unit: AllocationUnit) -> WaitingLine | None:
+        """The line in which a job waits for its unit; None: by itself."""
+        if self.fifo_queues.in_use or leaf in self.gated_jobs or not self.order.may_line_up(leaf):
+            return None
+        menu = None
+        if leaf in self.heterogeneous_jobs or (leaf.waiting_line is not None and leaf.waiting_line.menu is not None):
+            menu = self._menu(leaf)
+            if not menu:
+                return None
+            unit = self._choose(menu)
+        line = self.lines.find(leaf, unit, menu)
+        if line.able is not self.is_open(line.unit):
+            self.order.open_line(line, not line.able)
+        return line
+
+    def _menu(self, leaf: JobNode) -> Menu | None:
+        """The shapes among which a job of unlike tasks chooses, in task order; None if its next unit is a gang."""
+        job = leaf.job
+        assert job.spec is not None
+        missing = missing_to_start(job, self.policy.start_size(job))
+        if missing > 1 or (missing > 0 and job.spec.min_task_member):
+            return None
+        shapes = [shape for shape in job.pending if shape.ask]
+        shapes.sort(key=lambda shape: job.pending[shape][-1].order)
+        return tuple(shapes)
+
+    def _choose(self, menu: Menu) -> AllocationUnit:
+        """What jobs with these shapes would start next if they are owed nothing."""
+        return self._get(((next((shape for shape in menu if self._can_place(((shape, 1),))), menu[0]), 1),))
+
+    def _rechoose_line(self, line: WaitingLine) -> None:
+        assert line.menu is not None
+        unit = self._choose(line.menu)
+        if unit is not line.unit:
+            self.lines.switch(line, unit)
+        self._reopen(line)
+
+    def _reopen(self, line: WaitingLine) -> None:
+        """Offer the unit of a line again after it became placeable or ceased to be."""
+        unit: AllocationUnit = line.unit
+        is_open = self.is_open(unit)
+        self.order.open_line(line, is_open)
+        if not is_open:
+            self.blocked_jobs.block(line, unit.reason or self._reason(unit))
+
+    def follow_targets(self, moved: Iterable[JobNode]) -> None:
+        """After targets were set: move jobs between lines, and choose again for those of unlike tasks that moved."""
+        tree = self.order.tree
+        for leaf in (*tree.regrouped, *moved):
+            unit: AllocationUnit | None = leaf.unit
+            if unit is None:
+                continue
+            line = self._line_of(leaf, unit)
+            if line is not leaf.waiting_line:
+                if line is not None:
+                    self.lines.enter(leaf, line)
+                else:
+                    self.order.leave_line(leaf)
+        tree.regrouped.clear()
+        self.recheck_heterogeneous(moved)
 
     # --- capacity changes -----------------------------------------------------------------------------------------
 
@@ -255,6 +334,8 @@ class Candidates:
             self._reoffer(unit)
         for leaf in [leaf for leaf in self.heterogeneous_jobs if shape in leaf.job.pending]:
             self._rechoose(leaf)
+        for line in self.lines.choosing(shape):
+            self._rechoose_line(line)
 
     def mark_failed(self, unit: AllocationUnit, short: tuple[TaskShape, int] | None = None) -> None:
         """Record a failed attempt; ``short``: the shape of which only this many tasks could be placed."""
@@ -273,17 +354,19 @@ class Candidates:
     def gate_job(self, leaf: JobNode, reason: str) -> None:
         """Record that a gate rejected the job, which is then no candidate for the rest of the cycle."""
         self.gated_jobs[leaf] = reason
-        self.blocked_jobs[leaf] = reason
-        self._offer(leaf, leaf.unit)
+        self.blocked_jobs.block(leaf, reason)
+        self.offer_again(leaf)
 
     def ungate_job(self, leaf: JobNode) -> None:
         """Make a job a candidate again after the gate that rejected it has lifted."""
         del self.gated_jobs[leaf]
-        self.blocked_jobs.pop(leaf, None)
-        self._offer(leaf, leaf.unit)
+        self.blocked_jobs.discard(leaf)
+        self.offer_again(leaf)
 
     def offer_again(self, leaf: JobNode) -> None:
         """Pass a job's next unit to the serving order again."""
+        if leaf.waiting_line is not None and leaf.waiting_line.menu is not None:
+            self.heterogeneous_jobs[leaf] = None
         self._offer(leaf, leaf.unit)
 
     def begin_cycle(self, grown: Iterable[int], *, changed: bool, gates_moved: bool) -> None:
@@ -293,21 +376,21 @@ class Candidates:
         """
         for leaf in list(self.gated_jobs) if gates_moved else ():
             del self.gated_jobs[leaf]
-            self._offer(leaf, leaf.unit)
+            self.offer_again(leaf)
         grown = list(grown)
         self.capacity_on(grown)
         again = [u for u in self.units if u.tried and (grown or (changed and u.coupled) or u in self._kept_out)]
         self._kept_out.clear()
         for unit in again:
             unit.tried, unit.short = False, None
-            if unit.waiting:
+            if unit.wanted:
                 self._reoffer(unit)
             else:
                 self.units.drop(unit)
-        if again:
-            self.recheck_heterogeneous(
-                list(self.heterogeneous_jobs)
-            )  # a job of unlike tasks may have skipped one of them
+        if again:  # a job of unlike tasks may have skipped one of them
+            self.recheck_heterogeneous(list(self.heterogeneous_jobs))
+            for line in self.lines.choosing():
+                self._rechoose_line(line)
 
     def keep_shapes(self, used: Container[TaskShape]) -> None:
         """Forget all shapes but these."""
@@ -318,7 +401,7 @@ class Candidates:
         self.infeasible_shapes.clear()
         for unit in list(self.units):
             unit.tried, unit.short = False, None
-            if not unit.waiting:
+            if not unit.wanted:
                 self.units.drop(unit)
         for shape in list(self.units.of_shape):
             if not self._may_fit(shape):
@@ -338,6 +421,7 @@ class Candidates:
         is_open = self.is_open(unit)
         reason = "" if is_open else unit.reason or self._reason(unit)
         ordinary: list[JobNode] = []
+        batch = self.blocked_jobs.begin_batch()
         for leaf in list(unit.waiting):
             if leaf in self.heterogeneous_jobs:
                 self._rechoose(leaf)
@@ -346,5 +430,18 @@ class Candidates:
             else:
                 ordinary.append(leaf)
                 if not is_open:
-                    self.blocked_jobs[leaf] = reason
+                    self.blocked_jobs.block(leaf, reason)
         self.order.set_candidates(ordinary, unit.ask, is_open)
+        for line in list(unit.lines):
+            if line.menu is None:
+                self._reopen(line)
+            elif line.members:
+                self._rechoose_line(line)
+        self.blocked_jobs.end_batch(batch)
+
+    def validate(self) -> None:
+        """Check units and waiting lines against the jobs."""
+        self.lines.validate()
+        for unit in self.units:
+            assert all(line.able == self.is_open(unit) for line in unit.lines)
+            assert all(leaf.waiting_line is None and leaf.unit is unit for leaf in unit.waiting)

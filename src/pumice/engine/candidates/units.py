@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import TaskShape
@@ -27,7 +28,7 @@ class AllocationUnit:
     which of them cannot be placed.
     """
 
-    __slots__ = ("ask", "coupled", "parts", "reason", "runs", "short", "size", "topology", "tried", "waiting")
+    __slots__ = ("ask", "coupled", "lines", "parts", "reason", "runs", "short", "size", "topology", "tried", "waiting")
 
     def __init__(self, runs: Parts) -> None:
         self.runs = runs  # in task order; a shape may occur more than once
@@ -39,10 +40,16 @@ class AllocationUnit:
         self.ask: Items = parts[0][0].ask if self.size == 1 else sum_asks(parts)
         self.coupled = any(shape.coupled for shape, _ in parts)
         self.topology = parts[0][0].topology if self.size > 1 else None  # a single task needs no common domain
-        self.waiting: dict[JobNode, None] = {}
+        self.waiting: dict[JobNode, None] = {}  # jobs that wait by themselves
+        self.lines: dict[WaitingLine, None] = {}  # equal jobs that wait together
         self.reason = ""  # why it could not be placed, once it was needed
         self.tried = False  # whether an attempt failed since capacity last grew
         self.short: tuple[TaskShape, int] | None = None  # if so, the shape of which only this many could be placed
+
+    @property
+    def wanted(self) -> bool:
+        """Whether any job waits with it."""
+        return bool(self.waiting) or bool(self.lines)
 
 
 class UnitTable:

@@ -101,7 +101,7 @@ class UnstartableJobs:
         """Report that the obstacle is gone, unless the job starts or is blocked, which is reported elsewhere."""
         leaf = context.tree.jobs.get(key)
         waits = leaf is not None and leaf.unit is not None and not leaf.job.running
-        if waits and leaf not in context.candidates.blocked_jobs:
+        if waits and leaf is not None and leaf not in context.candidates.blocked_jobs:
             message = "the obstacle is gone; the job waits for its turn"
             context.decided.conditions[key] = message
             context.decided.condition(key, "Unschedulable", "Waiting", message)

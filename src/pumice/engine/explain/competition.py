@@ -31,8 +31,10 @@ def find_competition(engine: Engine, leaf: JobNode) -> Competition:
     """Determine the order among the competing candidates; restores all state."""
     order = engine.order
     waiting = [other for other in engine.tree.jobs.values() if other.unit is not None]
-    supposing = not leaf.able or not fits_whole(engine, leaf)
-    running = {other: other is leaf or (_would_run(engine, other) if supposing else other.able) for other in waiting}
+    supposing = not leaf.placeable or not fits_whole(engine, leaf)
+    running = {
+        other: other is leaf or (_would_run(engine, other) if supposing else other.placeable) for other in waiting
+    }
     try:
         for other, runs in running.items():
             order.set_candidate(other, other.unit.ask, runs)

@@ -200,12 +200,18 @@ class PendingReasons:
         return None
 
     def _limited(self, leaf: JobNode) -> PendingReason | None:
-        """The limit that stops the job's next unit, first of all one that no added node lifts."""
+        """The limit that stops the job's next unit, first of all one that no added node lifts.
+
+        A user limit that gives way stops nothing. Beyond what its queue deserves, a unit waits for its share even if it
+        may borrow what nobody else can use.
+        """
         unit: AllocationUnit | None = leaf.unit
         policy = self._engine.policy
-        if unit is None or policy.allocatable(leaf, unit) is None or policy.gives_way(leaf, unit):
+        if unit is None or policy.allocatable(leaf, unit) is None:
             return None
         limits = sorted(limits_of(self._engine, leaf, unit), key=lambda limit: limit.kind == "guarantee")
+        if policy.gives_way(leaf, unit):
+            limits = [limit for limit in limits if limit.kind == "deserved"]
         return _reason_of(limits[0]) if limits else None
 
     # ---- nodes ------------------------------------------------------------------------------------------------------

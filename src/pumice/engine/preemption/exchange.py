@@ -8,6 +8,10 @@ for ever, whatever other groups hold. Example: 5 cpu, two equal queues. One runs
 other a single task of 1 cpu, and asks for more of them. The integer targets leave out the task of 3 cpu, but without
 it the first queue would be left with 1 cpu of its 2.5. So the task of 1 cpu makes way: 3 : 2 instead of 4 : 1.
 
+The job that is owed its unit may be unable to have it because it also needs a resource that nobody may lose. Then
+another job below a group that both share may exchange instead, if that group is short of the other job's whole unit:
+the group must not stay short because integer targets chose a job that cannot start.
+
 An exchange ignores integer targets. Instead, the shortfall that it leaves on the victim's side, at every level below
 the common ancestor, must be smaller than the whole unit that the preemptor's side was short of. The reverse exchange is
 then never legal. A job of unlike tasks may ask for any task that may start alone, not only for its next one: that one
@@ -16,11 +20,13 @@ may be larger than what its queue is short of.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 
+from pumice.engine.candidates.candidates import Candidates
 from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import Items
 
 LEAST = 1e-6  # fraction of the cluster; smaller differences count as none
@@ -34,22 +40,52 @@ def _ancestors(leaf: JobNode) -> Iterator[ShareNode]:
         node = node.parent
 
 
-def exchange_units(leaf: JobNode) -> list[AllocationUnit]:
+def groups_above(starved: Iterable[JobNode]) -> set[ShareNode]:
+    """The queues and inner nodes above these jobs, without the root."""
+    return {group for leaf in starved for group in _ancestors(leaf) if group.parent is not None}
+
+
+def jobs_instead(candidates: Candidates, groups: set[ShareNode]) -> Iterator[JobNode]:
+    """Jobs that wait for something of which one of these groups is short; of equal jobs the oldest.
+
+    A few too many: not all are below a group that is short of it (see ``exchange_units``).
+    """
+    oldest: dict[tuple[AllocationUnit, ShareNode | None, str], JobNode] = {}
+    for unit in candidates.units:
+        if not candidates.is_open(unit) and any(_is_short_of(group, unit.ask) for group in groups):
+            for leaf in unit.waiting:
+                other = oldest.setdefault((unit, leaf.parent, leaf.user), leaf)
+                if leaf.rank < other.rank:
+                    oldest[unit, leaf.parent, leaf.user] = leaf
+    yield from oldest.values()
+    short: dict[TaskShape, bool] = {}
+    for leaf in candidates.heterogeneous_jobs:
+        for shape in leaf.job.pending:
+            if shape not in short:
+                short[shape] = any(_is_short_of(group, shape.ask) for group in groups)
+        if leaf.unit is not None and any(short[shape] for shape in leaf.job.pending):
+            yield leaf
+
+
+def exchange_units(leaf: JobNode, groups: Container[ShareNode]) -> list[AllocationUnit]:
     """What a job may ask for in an exchange: its next unit, or else any other of its tasks that may start alone.
 
-    A group above the job must be short of all of it.
+    A group above the job, one of those given, must be short of all of it.
     """
     next_unit: AllocationUnit = leaf.unit
     units = [next_unit]
     if next_unit.size == 1 and len(leaf.job.pending) > 1:
         shapes = sorted((shape for shape in leaf.job.pending if shape.ask), key=lambda s: leaf.job.pending[s][-1].order)
         units += [AllocationUnit(((shape, 1),)) for shape in shapes if shape is not next_unit.parts[0][0]]
-    return [unit for unit in units if _lacks_whole_unit(leaf, unit.ask)]
+    short = [group for group in _ancestors(leaf) if group in groups]
+    return [unit for unit in units if any(_is_short_of(group, unit.ask) for group in short)]
 
 
-def _lacks_whole_unit(leaf: JobNode, ask: Items) -> bool:
-    """Whether a queue or an inner node above a job is short of the whole unit."""
-    return any(_is_short_of(group, ask) for group in _ancestors(leaf) if group.parent is not None)
+def shortfalls(leaf: JobNode, capacity: list[int]) -> list[float]:
+    """How far the branches down to a job exceed their entitlement to its unit; a list that sorts as the walk does."""
+    branches = [leaf, *_ancestors(leaf)]
+    ask: Items = leaf.unit.ask
+    return [min(((n.held[j] - n.due[j]) / (capacity[j] or 1) for j, _ in ask), default=0.0) for n in reversed(branches)]
 
 
 class ExchangeRule:

@@ -24,7 +24,7 @@ def preempt_within_jobs(context: SchedulingContext) -> None:
     if not context.policy.consent.tasks:
         return
     for unit in [unit for unit in context.candidates.units if not context.candidates.is_open(unit)]:
-        for leaf in list(unit.waiting):
+        for leaf in sorted(unit.waiting, key=lambda leaf: leaf.arrival):
             while leaf.unit is unit and leaf.started and unit.size == 1 and _swap(context, leaf, unit):
                 pass
 

@@ -22,7 +22,7 @@ from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode,
 from pumice.engine.preemption.cooldown import PreemptionCooldown
 from pumice.engine.preemption.eviction_plan import lowers_shortfall, plan_evictions
 from pumice.engine.preemption.eviction_reason import EvictionReason, sibling_keys
-from pumice.engine.preemption.exchange import ExchangeRule, exchange_units
+from pumice.engine.preemption.exchange import ExchangeRule, exchange_units, groups_above, jobs_instead, shortfalls
 from pumice.engine.preemption.freeable_capacity import INFEASIBLE, FreeableCapacity
 from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks
 from pumice.engine.preemption.scarce_resources import scarce_everywhere
@@ -288,9 +288,22 @@ class Preemptors:
 
     def _exchange(self, context: SchedulingContext, starved: list[JobNode]) -> None:
         """Let one job take its unit from a group with more to spare, whatever the integer targets are."""
-        short = {leaf: units for leaf in starved if (units := exchange_units(leaf))}
-        if not short:
+        groups = groups_above(starved)
+        short = {leaf: units for leaf in starved if (units := exchange_units(leaf, groups))}
+        if self._exchange_for(context, short):
             return
+        others = [
+            leaf
+            for leaf in dict.fromkeys(jobs_instead(context.candidates, groups))
+            if leaf not in short and context.candidates.fifo_queues.is_head(leaf) and self.may_preempt(context, leaf)
+        ]
+        others.sort(key=lambda leaf: (shortfalls(leaf, context.state.capacity), leaf.rank))
+        self._exchange_for(context, {leaf: exchange_units(leaf, groups) for leaf in others})
+
+    def _exchange_for(self, context: SchedulingContext, short: dict[JobNode, list[AllocationUnit]]) -> bool:
+        """Try an exchange for the first of these jobs that can have one of its units."""
+        if not any(short.values()):
+            return False
         self._pool = PreemptibleTasks(context, self._running(context), self.cooldown.min_runtime)
         self._freeable.clear()
         tried: set[tuple[Attempt, Parts]] = set()
@@ -298,8 +311,9 @@ class Preemptors:
             for unit in units:
                 attempt = self._key(context, leaf), unit.runs
                 if attempt not in tried and self._try_exchange(context, leaf, unit):
-                    return
+                    return True
                 tried.add(attempt)
+        return False
 
     def _try_exchange(self, context: SchedulingContext, leaf: JobNode, unit: AllocationUnit) -> bool:
         judge = ExchangeRule(context.state.capacity, leaf, unit.ask)
@@ -332,6 +346,7 @@ class Preemptors:
             self._pool,
             lambda level: self._freeable_below(context, level),
             across=self.across_queues,
+            max_lost_work=self.cooldown.max_lost_work,
         )
 
     def _freeable_below(self, context: SchedulingContext, level: ShareNode | None) -> FreeableCapacity:

@@ -47,6 +47,8 @@ def _is_worth_it(
     context: SchedulingContext, hunt: VictimSearch, outer: Transaction, gang: JobNode, filled: float, size: float
 ) -> bool:
     """Whether the preemptors gain enough: by the integer targets, or else by using half of what the gang frees."""
+    if hunt.loses_too_much(outer):
+        return False
     if not hunt.rule.by_target:
         return filled * 2 >= size
     return improves_split([(preemptor, ask) for preemptor, ask, *_ in outer.charges], [gang], context.state.capacity)

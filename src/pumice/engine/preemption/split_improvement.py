@@ -5,16 +5,24 @@ justified only if the total shortfall shrinks. At the lowest common ancestor of 
 (entitlement minus held) left on the job's side must be smaller than the shortfall that the preemptors' units remove on
 theirs. Example: two queues have equal weights, and a gang of 80 of 100 runs. The other queue gets no more than 20,
 because 0 : 100 would be worse than 80 : 20.
+
+The split says nothing about work: a gang that has run for days loses all of it for a few tasks. ``loses_too_much`` is
+the bound on that, if a configuration sets one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from pumice.engine.fairness.orders.serving_order import part_of
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.model.specs import Items
+
+if TYPE_CHECKING:
+    from pumice.engine.transaction import Eviction
 
 LEAST = 1e-9  # fraction of the cluster; smaller differences count as none
 
@@ -41,6 +49,27 @@ def improves_split(units: list[tuple[JobNode, Items]], gone: Iterable[JobNode], 
         if sum(short.values()) >= gained - LEAST:
             return False
     return True
+
+
+def loses_too_much(
+    units: list[tuple[JobNode, Items]], gone: Iterable[Eviction], capacity: list[int], now: int, limit: int
+) -> bool:
+    """Whether evicted tasks lose more work than the units do in the time ``limit``.
+
+    Work is the dominant share of a task times its run time. A later unit that starts on the side of an evicted job, as
+    the first preemptor sees it, is no gain: it only replaces what went.
+    """
+    departures = [departure for departure in gone if not departure.was_bound_this_cycle]
+    lost = sum(part_of(d.task.shape.ask, capacity) * max(0, now - d.started) for d in departures)
+    if not lost:
+        return False
+    losing = {lowest_common_ancestor(units[0][0], d.leaf)[2] for d in departures}
+    gained = sum(
+        part_of(ask, capacity)
+        for preemptor, ask in units
+        if preemptor is units[0][0] or not any(_is_below(preemptor, side) for side in losing)
+    )
+    return lost > gained * limit
 
 
 def _is_below(job: JobNode, ancestor: ShareNode) -> bool:

@@ -27,7 +27,7 @@ from pumice.engine.fairness.preemption_rules.task_rights import spares
 from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from pumice.engine.preemption.freeable_capacity import INFEASIBLE, FreeableCapacity
 from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks, ReverseOrder, is_running
-from pumice.engine.preemption.split_improvement import improves_split
+from pumice.engine.preemption.split_improvement import improves_split, loses_too_much
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task
@@ -68,6 +68,7 @@ class VictimSearch:
         freeable: Callable[[ShareNode | None], FreeableCapacity],
         *,
         across: bool,
+        max_lost_work: int = -1,
     ) -> None:
         self._context = context
         self._preemptor = preemptor
@@ -78,6 +79,7 @@ class VictimSearch:
         self._freeable = freeable
         self._depth = {level: i for i, level in enumerate(levels)}
         self._across = across  # between queues (reclaim), or inside one (preempt)
+        self._max_lost_work = max_lost_work
         self._size = part_of(unit.ask, context.state.capacity)
         self._ways: dict[JobNode, tuple[int, bool, tuple[tuple[float, int], ...]]] = {}
         self._asked_at: dict[int, list[Asked]] = {}
@@ -356,9 +358,11 @@ class VictimSearch:
             return False
         whole = not leaf.job.running
         if self.rule.agrees(leaf, items) and self._queues_may_lose(leaf, items):
-            if not whole or leaf is self.allowed_gang or self._may_evict_job(leaf, items, transaction):
+            worth_it = not whole or self._may_evict_job(leaf, items, transaction)
+            if leaf is self.allowed_gang or (worth_it and not self.loses_too_much(transaction)):
                 return True
-            self.gangs_spared[leaf] = part_of(items, self._context.state.capacity)
+            if whole:
+                self.gangs_spared[leaf] = part_of(items, self._context.state.capacity)
         undo_evictions(victims, transaction)
         return False
 
@@ -440,6 +444,14 @@ class VictimSearch:
         }
         units = [(preemptor, ask) for preemptor, ask, *_ in transaction.all_charges()]
         return improves_split(units, [job for job in gone if not job.job.running], capacity)
+
+    def loses_too_much(self, transaction: Transaction) -> bool:
+        """Whether the evictions of a transaction lose more work than the configuration accepts for what they gain."""
+        if self._max_lost_work < 0:
+            return False
+        units = [(preemptor, ask) for preemptor, ask, *_ in transaction.all_charges()]
+        state, now = self._context.state, self._context.now
+        return loses_too_much(units, transaction.all_evictions(), state.capacity, now, self._max_lost_work)
 
     def _eviction_group(self, task: Task, leaf: JobNode) -> Victims:
         """The tasks to evict with a task: itself, or its whole job if that cannot go on; () if that is illegal."""

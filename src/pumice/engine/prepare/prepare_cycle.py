@@ -68,7 +68,7 @@ def _set_targets(context: SchedulingContext) -> None:
         changes.target_version += 1
     if changes.demand or changes.usage:
         moved = context.order.refresh_targets(demand_changed=changes.demand)
-        context.candidates.recheck_heterogeneous(moved)
+        context.candidates.follow_targets(moved)
 
 
 def capacity_came(context: SchedulingContext) -> None:

@@ -14,6 +14,8 @@ from pumice.engine.state.task import Task, TaskOrder
 from pumice.engine.state.task_shapes import Rules, TaskShape
 from pumice.model.specs import JobPhase, JobSpec, TaskStatus
 
+_NONE_EVICTED: dict[TaskShape, int] = {}  # shared by all jobs, most of which never lose a task; never changed
+
 
 class Job:
     """A PodGroup with its tasks. ``spec`` is None while only its pods are known."""
@@ -44,7 +46,7 @@ class Job:
         self.tasks: dict[str, Task] = {}
         self.held: list[int] = [0] * width
         self.unfinished: dict[TaskShape, int] = {}
-        self.evicted: dict[TaskShape, int] = {}  # tasks that are releasing because we evicted them
+        self.evicted = _NONE_EVICTED  # tasks that are releasing because we evicted them
         self.pending: dict[TaskShape, list[Task]] = {}  # the next to start is last
         self.unsorted = False
         self.running = 0  # tasks that are placed
@@ -100,6 +102,8 @@ class Job:
             self._count_evicted(shape, -1)
 
     def _count_evicted(self, shape: TaskShape, change: int) -> None:
+        if self.evicted is _NONE_EVICTED:
+            self.evicted = {}
         self.evicted[shape] = self.evicted.get(shape, 0) + change
         if not self.evicted[shape]:
             del self.evicted[shape]

@@ -19,7 +19,7 @@ from msgspec.json import Decoder
 
 from pumice.kube.client.api_errors import ApiError, UnreachableError, error_from_status
 from pumice.kube.client.paging import PAGE_SIZE, SILENCE_SECONDS, ListPages, watch_query
-from pumice.kube.client.transport import Session
+from pumice.kube.client.session import ApiSession
 from pumice.kube.resources import PODS, Resource
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ KUBE_SYSTEM = Resource("v1", "namespaces", "Namespace", _Identified, namespaced=
 class Api:
     """One cluster's API."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ApiSession) -> None:
         self.session = session
 
     # ---- looking ------------------------------------------------------------------------------------------

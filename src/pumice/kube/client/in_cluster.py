@@ -11,16 +11,27 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kubebase.field_error import FieldError
-from pumice.kube.client.kubeconfig import Access, default_paths, read_kubeconfig
+from pumice.kube.client.kubeconfig import VARIABLE, Access, default_paths, read_kubeconfig
+from pumice.kube.client.shared_socket import VARIABLE as SOCKET_VARIABLE
+from pumice.kube.client.shared_socket import find_socket, socket_access
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 
 
 def find_access(kubeconfig: Path | None, context: str) -> Access:
-    """The access to the named cluster, else to that of kubectl; in a pod, to its own cluster. Raises ``FieldError``."""
-    told = kubeconfig or context or any(path.exists() for path in default_paths(os.environ))
-    return (None if told else in_cluster()) or read_kubeconfig(kubeconfig, context=context)
+    """The access to the named cluster, else to that of kubectl. Raises ``FieldError``.
+
+    Without any kubeconfig: in a pod to its own cluster, on a machine that several people share to that one.
+    """
+    if kubeconfig or context or os.environ.get(VARIABLE):
+        return read_kubeconfig(kubeconfig, context=context)
+    if not os.environ.get(SOCKET_VARIABLE) and any(path.exists() for path in default_paths(os.environ)):
+        return read_kubeconfig()
+    if found := in_cluster():
+        return found
+    socket = find_socket()
+    return socket_access(socket) if socket is not None else read_kubeconfig()
 
 
 def in_cluster(environment: Mapping[str, str] | None = None, account: Path = ACCOUNT) -> Access | None:

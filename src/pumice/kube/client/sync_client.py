@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -31,6 +32,7 @@ Document = dict[str, Any]
 Query = Mapping[str, str]
 T = TypeVar("T")
 
+UNIX_SCHEME = "unix://"
 _PORTS = {"http": 80, "https": 443}
 _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"  # of which JSON is a part
@@ -50,6 +52,7 @@ class Client:
     def __init__(self, access: Access, *, timeout: float = TIMEOUT) -> None:
         self.access = access
         self._address = urlsplit(access.server)
+        self._root = "" if access.server.startswith(UNIX_SCHEME) else self._address.path.rstrip("/")
         self._timeout = timeout
         self._credentials = access.credential_source()
         self._kept: http.client.HTTPConnection | None = None
@@ -122,9 +125,9 @@ class Client:
 
     # ---- changing -------------------------------------------------------------------------------------------------
 
-    def create(self, path: str, new: Document) -> Document:
-        """Make an object in a collection."""
-        return self._call("POST", path, new)
+    def create(self, path: str, new: Document, *, dry_run: bool = False) -> Document:
+        """Make an object in a collection; ``dry_run``: only try it, with defaults and checks."""
+        return self._call("POST", _with(path, {"dryRun": "All"}) if dry_run else path, new)
 
     def merge(self, path: str, patch: Document) -> Document:
         """Change an object by a merge patch."""
@@ -235,7 +238,7 @@ class Client:
         headers: Mapping[str, str],
     ) -> http.client.HTTPResponse:
         try:
-            connection.request(verb, self._address.path.rstrip("/") + path, body, dict(headers))
+            connection.request(verb, self._root + path, body, dict(headers))
             return connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from error
@@ -257,6 +260,8 @@ class Client:
         return UnreachableError(f"{self.access.server}: {said}")
 
     def _connection(self, credential: Credential, timeout: float | None = None) -> http.client.HTTPConnection:
+        if self.access.server.startswith(UNIX_SCHEME):
+            return _Local(self.access.server.removeprefix(UNIX_SCHEME), timeout or self._timeout)
         host, scheme = self._address.hostname or "", self._address.scheme
         port, seconds = self._address.port or _PORTS[scheme], timeout or self._timeout
         if scheme == "http":
@@ -267,6 +272,19 @@ class Client:
         context, called = self._trust.context, self.access.server_name or host
         assert isinstance(context, ssl.SSLContext)  # the scheme is https
         return _Secure(host, port, timeout=seconds, context=context, called=called)
+
+
+class _Local(http.client.HTTPConnection):
+    """A Unix socket."""
+
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
 
 
 class _Secure(http.client.HTTPSConnection):

@@ -158,11 +158,12 @@ def _parameters(
         name = one_of(parameter.name, PARAMETERS, f"{where}[{i}].name")
         if name in found:
             raise FieldError(f"{where}[{i}].name", f"Duplicate value: {name!r}")
-        found[name] = _parameter(name, parameter.value, f"{where}[{i}].value", registry)
+        found[name] = read_parameter(name, parameter.value, f"{where}[{i}].value", registry)
     return tuple(sorted(found.items()))
 
 
-def _parameter(name: str, value: object, where: str, registry: Registry) -> object:
+def read_parameter(name: str, value: object, where: str, registry: Registry) -> object:
+    """The value of a parameter, or of the field that it sets, as the model has it."""
     known = read(value, PARAMETERS[name], where=where, strict=not isinstance(value, str))
     match name:
         case "capability" | "deserved":

@@ -14,8 +14,10 @@ from typing import Any
 
 from pumice.input_errors import BadInput, Problem
 from pumice.simulate.figures import RunFigures
+from pumice.simulate.parallel_runs import AnyPlan
 from pumice.simulate.report.html_page import html_page
-from pumice.simulate.simulation_run import JOB_COLUMNS, RunPlan
+from pumice.simulate.report.jobs_parquet import require_pyarrow, write_parquet
+from pumice.simulate.simulation_run import JOB_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +26,19 @@ class ReportFolder:
 
     target: Path | None = None
     staging: Path | None = None
+    parquet: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The files of the report."""
+        return ("report.html", "report.json", "jobs.csv", *(("jobs.parquet",) if self.parquet else ()))
 
     @property
     def jobs_folder(self) -> Path | None:
         """Where each run writes the file of its jobs."""
         return None if self.staging is None else self.staging / "jobs"
 
-    def write(self, values: dict[str, Any], runs: Sequence[RunFigures], plans: Sequence[RunPlan]) -> None:
+    def write(self, values: dict[str, Any], runs: Sequence[RunFigures], plans: Sequence[AnyPlan]) -> None:
         """Write the report and move it to its place."""
         if self.staging is None or self.target is None:
             return
@@ -43,14 +51,20 @@ class ReportFolder:
                 assert plan.jobs_file is not None
                 with Path(plan.jobs_file).open(encoding="utf-8") as one:
                     shutil.copyfileobj(one, together)
+        if self.parquet:
+            write_parquet(self.staging / "jobs.csv", self.staging / "jobs.parquet")
         self.target.mkdir(exist_ok=True)
-        for name in ("report.json", "report.html", "jobs.csv"):
+        for name in self.names:
             os.replace(self.staging / name, self.target / name)
 
 
 @contextmanager
-def report_folder(target: Path | None) -> Iterator[ReportFolder]:
+def report_folder(target: Path | None, *, parquet: bool = False) -> Iterator[ReportFolder]:
     """A folder to write to until the report is complete; nothing of it is left behind."""
+    if parquet:
+        require_pyarrow()
+        if target is None:
+            raise BadInput([Problem("--parquet", "", "", "needs --out DIR")])
     if target is None:
         yield ReportFolder()
         return
@@ -62,6 +76,6 @@ def report_folder(target: Path | None) -> Iterator[ReportFolder]:
     except OSError as error:
         raise BadInput([Problem("--out", "", "", f"{target.absolute().parent}: {error.strerror}")]) from None
     try:
-        yield ReportFolder(target, staging)
+        yield ReportFolder(target, staging, parquet)
     finally:
         shutil.rmtree(staging, ignore_errors=True)

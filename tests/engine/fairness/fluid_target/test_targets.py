@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY
+from pumice.audit.exact_fluid import exact_fluid
 from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
-from pumice.audit.exact_fluid import exact_fluid
 from tests.support.bounded_groves import bounded_groves, limit, most, reserved, user_most
+from tests.support.examples import fewer_examples
 from tests.support.groves import GPU, WIDTH, Grove, all_parts, below, groves
 
 A_MILLIONTH = 1e-6
@@ -259,3 +260,43 @@ def test_equal_jobs_of_different_users() -> None:
             grove.job(home, [(((CPU, 1000),), 50)], user=user)
     set_targets(grove.tree, grove.capacity)
     assert [job.target for job in grove.jobs] == [1.5, 1.5, 4.5, 4.5]
+
+
+def entitlements(grove: Grove) -> dict[str, tuple[list[int], tuple[float, ...]]]:
+    return {
+        node.path: (list(node.exact), node.targets if isinstance(node, JobNode) else ())
+        for node in grove.tree.root.walk()
+    }
+
+
+@fewer_examples(3)
+@given(groves(), st.data())
+def test_targets_after_changes_are_those_from_scratch(grove: Grove, data: st.DataObject) -> None:
+    # Capacity varies between enough for all and little, so that some solves take over from others and some cannot.
+    for _ in range(data.draw(st.integers(2, 6))):
+        match data.draw(st.sampled_from(["demand", "demand", "class", "come", "go", "capacity", "weight"])):
+            case "demand":
+                grove.ask_for(data.draw(st.sampled_from(grove.jobs)), data.draw(all_parts()))
+            case "class":
+                leaf = data.draw(st.sampled_from(grove.jobs))
+                leaf.rank_class = data.draw(st.sampled_from([(), (1,)]))
+                grove.tree.regroup[leaf] = None
+            case "come":
+                leaf = grove.job(data.draw(st.sampled_from(grove.jobs)).parent, data.draw(all_parts()))
+            case "go" if any(not job.starts for job in grove.jobs[1:]):
+                leaf = data.draw(st.sampled_from([job for job in grove.jobs[1:] if not job.starts]))
+                grove.jobs.remove(leaf)
+                grove.tree.remove(leaf)
+            case "capacity":
+                grove.capacity = [data.draw(st.sampled_from([0, 300, 4000, 10**6])) for _ in range(WIDTH)]
+            case "weight":
+                data.draw(st.sampled_from(grove.groups)).weight = data.draw(st.sampled_from([1.0, 2.0, 5.0]))
+        set_targets(grove.tree, grove.capacity)
+        found = entitlements(grove)
+        grove.tree.known_targets = None
+        for node in grove.tree.root.walk():
+            for equals in node.equal_jobs.values():
+                equals.targets = None
+                equals.entitle([0] * WIDTH)
+        set_targets(grove.tree, grove.capacity)
+        assert entitlements(grove) == found

@@ -102,6 +102,7 @@ def test_a_manifest_applied_again_changes_nothing() -> None:
     old = created(container(resources={"limits": {"cpu": "1000m"}}))
     asked = pod(container(resources={"limits": {"cpu": "1"}}))["spec"]
     new = {**old, "spec": {**asked, "serviceAccountName": "default"}}
+    RESOURCE.strategy.prepare(new)
     RESOURCE.strategy.on_update(new, old, None)  # type: ignore[arg-type]  # an update asks nobody
     assert new == old
 

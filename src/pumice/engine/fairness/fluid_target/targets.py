@@ -5,25 +5,42 @@ number as its weight, so that a solve looks at groups of equal jobs (see ``equal
 heterogeneous tasks is an inner node with a leaf for each piece of its demand. If the whole demand fits and nothing is
 limited, the target is the demand and nothing is solved. A target within a millionth of an integer number of tasks is
 set to that integer, so that arithmetic noise never costs a task.
+
+What is known from the last time is kept at the tree (``KnownTargets``): the sums of demand and entitlement of each
+inner node, and the leaves below it as arrays. Only nodes whose jobs have changed are collected again, and only groups
+whose target differs from before are entitled again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from pumice.engine.fairness.fluid_target.flat_tree import JobNodes
+from pumice.engine.fairness.fluid_target.polyline import BoolArray, FloatArray
 from pumice.engine.fairness.fluid_target.solver import solve_targets
 from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds, bounds_of
+from pumice.engine.fairness.fluid_target.solver_input import Collected, NodeLeaves, RankClass, collect_leaves
 from pumice.engine.fairness.fluid_target.solver_limits import SolverLimits
 from pumice.engine.fairness.limits.user_limits import cap_users
-from pumice.engine.fairness.share_tree.demand import Demand
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
-from pumice.model.specs import Items
 
 SNAP = 1e-6
+
+
+class KnownTargets:
+    """What the next solve of a tree may take over from the last one."""
+
+    def __init__(self, inner: list[ShareNode]) -> None:
+        self.inner = inner  # parents first
+        self.asked = [0] * len(inner[0].held)  # the demand of all jobs
+        self.asked_below: dict[ShareNode, list[int]] = {}  # of the jobs that are children of a node
+        self.given_below: dict[ShareNode, list[int]] = {}  # and their entitlement
+        self.satisfied = False  # whether every job was entitled to its demand
+        self.leaves: dict[ShareNode, NodeLeaves] = {}
+        self.capacity: list[int] = []  # for which they were collected
+        self.used: list[int] = []  # the resources that they ask for
+        self.classes: list[RankClass] = []
 
 
 def set_targets(tree: ShareTree, capacity: list[int]) -> None:
@@ -42,19 +59,46 @@ def set_targets(tree: ShareTree, capacity: list[int]) -> None:
 
 def _set_targets(tree: ShareTree, capacity: list[int]) -> None:
     tree.group_equal_jobs()
-    inner = list(tree.root.walk_inner())
-    tree.bounds = bounds_of(inner, capacity)
-    if tree.bounds is None and _fits(inner, capacity):
-        for node in inner:
-            for equals in node.equal_jobs.values():
-                _entitle(tree, [equals], equals.demand.satisfied)
+    known: KnownTargets | None = tree.known_targets
+    if known is None or tree.reshaped:
+        known = tree.known_targets = KnownTargets(list(tree.root.walk_inner()))
+        tree.reshaped = False
+        changed = known.inner
     else:
-        _solve(tree, capacity)
-    _sum_up(tree, inner)
+        changed = [node for node in tree.regrouped_below if not node.gone]
+    tree.regrouped_below.clear()
+    tree.bounds = bounds_of(known.inner, capacity)
+    _sum_demand(known, changed)
+    moved: dict[ShareNode, None] = dict.fromkeys(changed)
+    if tree.bounds is None and all(asked <= there for asked, there in zip(known.asked, capacity, strict=True)):
+        for node in changed if known.satisfied else known.inner:
+            for equals in node.equal_jobs.values():
+                _entitle(tree, [equals], equals.demand.satisfied, moved)
+        known.satisfied = True
+    else:
+        if known.satisfied:
+            known.leaves.clear()  # jobs have other targets meanwhile
+        _solve(tree, capacity, known, changed, moved)
+        known.satisfied = False
+    _sum_up(tree, known, moved)
 
 
-def _entitle(tree: ShareTree, group: list[EqualJobs], targets: tuple[float, ...]) -> None:
-    """Entitle each job of a group to these targets.
+def _sum_demand(known: KnownTargets, changed: list[ShareNode]) -> None:
+    """Bring the demand of all jobs up to date."""
+    for node in changed:
+        total = [0] * len(known.asked)
+        for equals in node.equal_jobs.values():
+            number = len(equals.members)
+            for j, amount in equals.demand.total:
+                total[j] += number * amount
+        before = known.asked_below.get(node)
+        known.asked_below[node] = total
+        for j, amount in enumerate(total):
+            known.asked[j] += amount - (before[j] if before is not None else 0)
+
+
+def _entitle(tree: ShareTree, group: list[EqualJobs], targets: tuple[float, ...], nodes: dict[ShareNode, None]) -> None:
+    """Entitle each job of a group to these targets, and add their parents to ``nodes`` if they change.
 
     The last bits of a target depend on the order of summation. Rounding to a grid here removes them once, and every
     later sum is exact: what is equal mathematically is equal here.
@@ -71,6 +115,7 @@ def _entitle(tree: ShareTree, group: list[EqualJobs], targets: tuple[float, ...]
         equals.targets = targets
         if equals.entitle(exact):
             moved.update(equals.members)
+            nodes[equals.parent] = None
         for leaf, before in equals.joined:
             if before != exact:
                 moved[leaf.serial] = leaf
@@ -82,146 +127,68 @@ def _entitle(tree: ShareTree, group: list[EqualJobs], targets: tuple[float, ...]
         tree.moved[moved[serial]] = None
 
 
-def _fits(inner: list[ShareNode], capacity: list[int]) -> bool:
-    total = [0] * len(capacity)
-    for node in inner:
-        for equals in node.equal_jobs.values():
-            number = len(equals.members)
-            for j, amount in equals.demand.total:
-                total[j] += number * amount
-    return all(asked <= offered for asked, offered in zip(total, capacity, strict=True))
-
-
-User = tuple[ShareNode, str]
-
-
-@dataclass(slots=True)
-class _Group:
-    """Jobs that form one leaf of the solver: equal jobs of one user, or of all users without a limit."""
-
-    parent: int
-    demand: Demand
-    rank_class: tuple[int, ...]
-    user: User | None
-    equals: list[EqualJobs] = field(default_factory=list)
-    members: int = 0
-
-
-@dataclass(slots=True)
-class _Collected:
-    """The solver's input from the tree: nodes, parents first, and groups of equal jobs."""
-
-    nodes: list[ShareNode] = field(default_factory=list)
-    parent: list[int] = field(default_factory=list)
-    groups: list[_Group] = field(default_factory=list)
-
-
-def _collect(tree: ShareTree, capacity: list[int]) -> _Collected:
-    bounds = tree.bounds if tree.bounds is not None and tree.bounds.users else None
-    all_ = _Collected()
-    stack: list[tuple[ShareNode, int]] = [(tree.root, -1)]
-    while stack:
-        node, above = stack.pop()
-        index = len(all_.nodes)
-        all_.nodes.append(node)
-        all_.parent.append(above)
-        stack.extend((child, index) for child in node.branches.values())
-        limited = bounds.users.get(node.queue, ()) if bounds is not None else ()
-        found: dict[tuple[tuple[int, ...], Demand, User | None], _Group] = {}
-        for equals in sorted(node.equal_jobs.values(), key=EqualJobs.first):
-            demand = equals.demand
-            # A resource of which the cluster has none left (other schedulers' pods hold all of it) cannot be given.
-            if not any(all(capacity[j] > 0 for j, _ in items) for items, _ in demand.pieces):
-                _entitle(tree, [equals], (0.0,) * len(demand.pieces))
-                continue
-            user = (node.queue, equals.user) if equals.user in limited else None
-            group = found.get((equals.rank_class, demand, user))
-            if group is None:
-                group = found[equals.rank_class, demand, user] = _Group(index, demand, equals.rank_class, user)
-            group.equals.append(equals)
-            group.members += len(equals.members)
-        all_.groups += found.values()
-    return all_
-
-
-@dataclass(slots=True)
-class _Leaves:
-    """The leaves of the solver: a group of equal jobs, or a piece of a group of jobs with heterogeneous tasks."""
-
-    parent: list[int] = field(default_factory=list)
-    asks: list[Items] = field(default_factory=list)
-    count: list[float] = field(default_factory=list)
-    members: list[int] = field(default_factory=list)
-    rank: list[int] = field(default_factory=list)
-    user: list[User | None] = field(default_factory=list)
-    place: list[tuple[int, int]] = field(default_factory=list)  # the group, and the piece of its demand
-
-
-def _solve(tree: ShareTree, capacity: list[int]) -> None:
-    collected = _collect(tree, capacity)
-    if not collected.groups:
+def _solve(
+    tree: ShareTree,
+    capacity: list[int],
+    known: KnownTargets,
+    changed: list[ShareNode],
+    moved: dict[ShareNode, None],
+) -> None:
+    """Solve the targets, and entitle the groups whose target differs from the last solve."""
+    users = tree.bounds.users if tree.bounds is not None else {}
+    if users or capacity != known.capacity:
+        known.leaves.clear()
+        known.capacity = list(capacity)
+    for node in changed if known.leaves else known.inner:
+        known.leaves[node] = leaves = NodeLeaves(node, capacity, users.get(node.queue, ()) if users else ())
+        for equals in leaves.never:
+            _entitle(tree, [equals], (0.0,) * len(equals.demand.pieces), moved)
+    below = [known.leaves[node] for node in known.inner]
+    if not any(leaves.groups for leaves in below):
         return
-    order = {rank_class: k for k, rank_class in enumerate(sorted({group.rank_class for group in collected.groups}))}
-    parent = list(collected.parent)
-    weight = [node.weight for node in collected.nodes]
-    leaves = _Leaves()
-    job_node: list[int] = []
-    job_rank: list[int] = []
-    for number, group in enumerate(collected.groups):
-        rank = order[group.rank_class]
-        pieces = [
-            (k, *piece) for k, piece in enumerate(group.demand.pieces) if all(capacity[j] > 0 for j, _ in piece[0])
-        ]
-        if len(pieces) > 1:
-            job_node.append(len(parent))
-            job_rank.append(rank)
-            parent.append(group.parent)
-            weight.append(float(group.members))
-        for k, items, count in pieces:
-            leaves.parent.append(job_node[-1] if len(pieces) > 1 else group.parent)
-            leaves.asks.append(items)
-            leaves.count.append(float(count * group.members))
-            leaves.members.append(group.members)
-            leaves.rank.append(k if len(pieces) > 1 else rank)
-            leaves.user.append(group.user)
-            leaves.place.append((number, k))
-    used = sorted({j for items in leaves.asks for j, _ in items})
-    column = {j: k for k, j in enumerate(used)}
-    direction = np.zeros((len(leaves.asks), len(used)))
-    for row, items in enumerate(leaves.asks):
-        for j, amount in items:
-            direction[row, column[j]] = amount / capacity[j]
-    inner = len(parent)
+    collected = collect_leaves(known.inner, below, capacity, known.used, known.classes)
+    known.used, known.classes = collected.used, collected.classes
     tasks = solve_targets(
-        np.array(parent + leaves.parent),
-        # The weight of a piece has no effect: it is alone in its class.
-        np.array(weight + [float(members) for members in leaves.members]),
-        np.arange(inner, inner + len(leaves.asks)),
-        direction,
-        np.array(leaves.count),
-        np.array(leaves.rank) if any(leaves.rank) else None,
-        None if tree.bounds is None else _limits(tree.bounds, collected, leaves, inner, used, capacity),
-        JobNodes(np.array(job_node, dtype=np.int64), np.array(job_rank, dtype=np.int64)),
-    ).tolist()
-    targets = [[0.0] * len(group.demand.pieces) for group in collected.groups]
-    for (number, k), total in zip(leaves.place, tasks, strict=True):
-        targets[number][k] = _snap(total / collected.groups[number].members)
-    for group, pieces_of in zip(collected.groups, targets, strict=True):
-        _entitle(tree, group.equals, tuple(pieces_of))
+        collected.parent,
+        collected.weight,
+        np.arange(collected.inner, len(collected.parent)),
+        collected.direction,
+        collected.count,
+        collected.rank if collected.rank.any() else None,
+        None if tree.bounds is None else _limits(tree.bounds, collected, capacity),
+        JobNodes(collected.job_node, collected.job_rank),
+    )
+    for_each = _snap(tasks / collected.members)
+    for number in np.unique(collected.group[_different(collected, for_each)]).tolist():
+        group, first = collected.groups[number], int(collected.first[number])
+        pieces = [0.0] * len(group.demand.pieces)
+        for k, target in zip(group.pieces, for_each[first : first + len(group.pieces)].tolist(), strict=True):
+            pieces[k] = target
+        _entitle(tree, group.equals, tuple(pieces), moved)
+    if users:
+        known.leaves.clear()  # which jobs form a group depends on the users that are limited
 
 
-def _limits(
-    bounds: SolverBounds, collected: _Collected, leaves: _Leaves, inner: int, used: list[int], capacity: list[int]
-) -> SolverLimits:
+def _different(collected: Collected, tasks: FloatArray) -> BoolArray:
+    """Which leaves have another target than in the last solve, or are new; remembers the targets."""
+    different: BoolArray = np.concatenate([leaves.tasks for leaves in collected.leaves]) != tasks
+    for leaves, start, stop in zip(collected.leaves, collected.start[:-1], collected.start[1:], strict=True):
+        leaves.tasks = tasks[start:stop]
+    return different
+
+
+def _limits(bounds: SolverBounds, collected: Collected, capacity: list[int]) -> SolverLimits:
     """The bounds in the solver's form: fractions of capacity, for the resources in use."""
     number = {node: k for k, node in enumerate(collected.nodes)}
-    count, width = inner + len(leaves.asks), len(used)
+    used = collected.used
+    user_of = [group.user for group in collected.groups for _ in group.pieces]
+    count, width = len(collected.parent), len(used)
     ceiling, guarantee = np.full((count, width), np.inf), np.zeros((count, width))
     for node, most in bounds.ceilings.items():
         ceiling[number[node]] = [most[j] / capacity[j] if most[j] < capacity[j] else np.inf for j in used]
     for node, reserved in bounds.guarantees.items():
         guarantee[number[node]] = [reserved[j] / capacity[j] for j in used]
-    users = {user: k for k, user in enumerate(dict.fromkeys(user for user in leaves.user if user is not None))}
+    users = {user: k for k, user in enumerate(dict.fromkeys(user for user in user_of if user is not None))}
     cap = np.full((len(users), width), np.inf)
     for (queue, name), k in users.items():
         most = bounds.users[queue][name]
@@ -233,28 +200,47 @@ def _limits(
     return SolverLimits(
         ceiling,
         guarantee,
-        np.array([-1 if user is None else users[user] for user in leaves.user], dtype=np.int64),
+        np.array([-1 if user is None else users[user] for user in user_of], dtype=np.int64),
         cap,
         np.array([number[queue] for queue, _ in users], dtype=np.int64),
         deserved,
     )
 
 
-def _snap(target: float) -> float:
-    whole = float(round(target))
-    return whole if abs(target - whole) < SNAP else target
+def _snap(targets: FloatArray) -> FloatArray:
+    whole = np.rint(targets)
+    return np.where(np.abs(targets - whole) < SNAP, whole, targets)
 
 
-def _sum_up(tree: ShareTree, inner: list[ShareNode]) -> None:
-    """Sum entitlements up to the inner nodes, which are given parents first."""
-    for node in reversed(inner):
+def _sum_up(tree: ShareTree, known: KnownTargets, moved: dict[ShareNode, None]) -> None:
+    """Sum entitlements up to the inner nodes, along the paths of those whose jobs are entitled to something else."""
+    anew = not known.given_below
+    more: dict[ShareNode, list[int]] = {}
+    for node in moved:
         total = [0] * tree.width
         for equals in node.equal_jobs.values():
             number = len(equals.members)
             for j, amount in enumerate(equals.exact):
-                total[j] += number * amount
-        for child in node.branches.values():
-            for j, amount in enumerate(child.exact):
-                total[j] += amount
-        if node.entitle(total):
+                if amount:
+                    total[j] += number * amount
+        before = known.given_below.get(node)
+        known.given_below[node] = total
+        if before is not None and total != before:
+            _add_above(more, node, [new - old for new, old in zip(total, before, strict=True)])
+    if anew:
+        for node in known.inner:
+            more[node] = [-amount for amount in node.exact]
+        for node in known.inner:
+            _add_above(more, node, known.given_below[node])
+    for node, sums in more.items():
+        if node.entitle([a + b for a, b in zip(node.exact, sums, strict=True)]):
             tree.flag(node)
+
+
+def _add_above(sums: dict[ShareNode, list[int]], node: ShareNode, amounts: list[int]) -> None:
+    """Add these amounts to the sums of a node and of all nodes above it."""
+    above: ShareNode | None = node
+    while above is not None:
+        total = sums.get(above)
+        sums[above] = list(amounts) if total is None else [a + b for a, b in zip(total, amounts, strict=True)]
+        above = above.parent

@@ -40,7 +40,7 @@ from pumice.engine.fairness.integer_target.unit_walk import UnitWalk
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs
 from pumice.engine.fairness.preemption_rules.task_rights import count_integer_tasks
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree, shared_zeros
+from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree, own_target, shared_zeros
 from pumice.model.specs import Items
 
 TOLERANCE = 10**6
@@ -116,7 +116,9 @@ class IntegerTargets:
             self._note_shortfall(leaf)
         tree.moved.clear()
         self._everything = False
-        return [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]
+        changed = [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]
+        self._before = {}
+        return changed
 
     def _has_changed(self, leaf: JobNode, whole: list[int]) -> bool:
         """Whether the integer target of a job differs from before, in amounts or in tasks."""
@@ -143,10 +145,11 @@ class IntegerTargets:
             if isinstance(node, JobNode):
                 self._before.setdefault(node, node.integer_target)
                 node.head, node.head_held = (), False
+                node.integer_target = shared_zeros(self.tree.width)
             else:
                 node.held_heads.clear()
                 node.waiting_heads.clear()
-            node.integer_target = [0] * self.tree.width
+                node.integer_target = [0] * self.tree.width
 
     def _undo(self, node: ShareNode) -> None:
         """Take back the units that the pass of a node handed out."""
@@ -169,7 +172,8 @@ class IntegerTargets:
 
     def _touch(self, leaf: JobNode) -> None:
         if leaf not in self._before:
-            self._before[leaf] = list(leaf.integer_target)
+            whole = leaf.integer_target
+            self._before[leaf] = whole if whole is shared_zeros(len(whole)) else list(whole)
 
     # --- the units that a job's own entitlement covers ------------------------------------------------------------
 
@@ -187,7 +191,7 @@ class IntegerTargets:
             self._set_base_to_all(leaf)
             return
         if leaf.integer_line is None:
-            leaf.integer_line = line_of(leaf)
+            leaf.integer_line = _shared_line(leaf)
         line = leaf.line = leaf.integer_line
         unlike = len(leaf.demand.pieces) > 1
         if unlike:
@@ -215,6 +219,8 @@ class IntegerTargets:
                     missing[j] -= fit * amount * EXACT
             if fit < number and (not unlike or tasks > 1):
                 break
+        if not any(taken):
+            leaf.taken = shared_zeros(len(taken))
         self._move_to_base(leaf, whole)
 
     def _set_base_to_all(self, leaf: JobNode) -> None:
@@ -455,6 +461,8 @@ class IntegerTargets:
         step.given.append((leaf, run))
         _add(leaf, items, 1)
         leaf.integer_tasks += tasks
+        if leaf.taken is shared_zeros(len(leaf.taken)):
+            leaf.taken = list(leaf.taken)
         leaf.taken[run] += 1
         if self.headroom is not None:
             self.headroom.take(leaf, items)
@@ -485,6 +493,17 @@ class IntegerTargets:
         return list(found)
 
 
+def _shared_line(leaf: JobNode) -> Line:
+    """The line of a job; equal jobs that hold nothing share one."""
+    equals = leaf.equals
+    if equals is None or leaf.starts or leaf.demand is not equals.demand:
+        return line_of(leaf)
+    line = equals.lines.get(leaf.gang)
+    if line is None:
+        line = equals.lines[leaf.gang] = line_of(leaf)
+    return line
+
+
 def running_left(leaf: JobNode) -> dict[int, int]:
     """The request of the running units of a job that were not handed out to it."""
     total: dict[int, int] = {}
@@ -504,6 +523,7 @@ def unit_at(line: Line, run: int) -> tuple[Items, bool]:
 
 def _add(leaf: JobNode, items: Items, sign: int) -> None:
     """Add a unit to, or subtract it from, the integer targets on a job's path."""
+    own_target(leaf)
     node: ShareNode | None = leaf
     while node is not None:
         whole = node.integer_target

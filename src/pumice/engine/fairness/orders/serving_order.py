@@ -18,6 +18,7 @@ from operator import attrgetter
 from kubebase.resource_vector import PODS, dominant_share
 from pumice.engine.fairness.preemption_rules.rules import KeyRule, PreemptionRule
 from pumice.engine.fairness.share_tree.tree import Entry, JobNode, NodeKind, ShareNode, ShareTree, latest_start
+from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
 from pumice.model.specs import Items
 
 GRID_ROUNDER = 1.5 * 2.0**22
@@ -71,6 +72,22 @@ class ServingOrder:
         """The same for many jobs that wait with one unit."""
         for leaf in leaves:
             self.set_candidate(leaf, ask, able)
+
+    def may_line_up(self, leaf: JobNode) -> bool:
+        """Whether a waiting job may stand in a line of equal jobs, of which only the first is a candidate."""
+        return False
+
+    def line_up(self, leaf: JobNode, line: WaitingLine) -> None:
+        """Let a job stand in a line; only in orders in which it may."""
+        raise NotImplementedError
+
+    def leave_line(self, leaf: JobNode) -> None:
+        """Let a job that stands in a line wait by itself."""
+        raise NotImplementedError
+
+    def open_line(self, line: WaitingLine, able: bool) -> None:
+        """Set whether the unit of a line can be placed now."""
+        raise NotImplementedError
 
     @abstractmethod
     def next_job(self) -> JobNode | None:
@@ -276,8 +293,17 @@ def entry_of(node: ShareNode, key: float) -> Entry:
     return ((), key, (), latest, node.rank, node)
 
 
+def asks_of(ask: Items | None) -> tuple[int, ...]:
+    """The resources of a request, ascending; none for a job that is no candidate."""
+    return tuple(sorted([j for j, _ in ask])) if ask else ()
+
+
 def _recount(leaf: JobNode, old: Items | None, new: Items | None) -> None:
-    node: ShareNode | None = leaf
+    leaf.able_asks = asks_of(new)
+    if not leaf.dirty and leaf.parent is not None:
+        leaf.dirty = True
+        leaf.parent.child_heap.changed.append(leaf)
+    node: ShareNode | None = leaf.parent
     while node is not None:
         count, changed = node.able_count, False
         for j, _ in old or ():

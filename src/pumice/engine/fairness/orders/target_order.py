@@ -15,10 +15,19 @@ from operator import attrgetter
 
 from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.integer_target.rounding import IntegerTargets
-from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER, HeapOrder, compact, entry_of
+from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER, HeapOrder, asks_of, compact, entry_of
 from pumice.engine.fairness.preemption_rules.rules import PreemptionRule, TargetRule
 from pumice.engine.fairness.preemption_rules.task_rights import is_owed
-from pumice.engine.fairness.share_tree.tree import Entry, JobNode, NodeKind, ShareNode, ShareTree, latest_start
+from pumice.engine.fairness.share_tree.tree import (
+    Entry,
+    JobNode,
+    NodeKind,
+    ShareNode,
+    ShareTree,
+    latest_start,
+    own_target,
+)
+from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
 from pumice.model.specs import Items
 
 _lending_entry_of = attrgetter("lending_entry")
@@ -40,6 +49,8 @@ class TargetOrder(HeapOrder):
 
     def charge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Charge started tasks; the job may no longer be owed."""
+        if leaf.waiting_line is not None:
+            self.leave_line(leaf)
         self.tree.charge(leaf, items, stamp, tasks, owed)
         if leaf.counted_owed is not None and not self.is_owed(leaf, leaf.counted_owed):
             self.recount_candidate(leaf)
@@ -69,12 +80,66 @@ class TargetOrder(HeapOrder):
 
     def transfer_entitlement(self, leaf: JobNode, heir: JobNode, items: Items) -> None:
         """Move a unit of one job's integer target to another job."""
+        own_target(leaf)
+        own_target(heir)
         for j, amount in items:
             leaf.integer_target[j] -= amount
             heir.integer_target[j] += amount
         self.tree.moved[leaf] = self.tree.moved[heir] = None
+        if heir.waiting_line is not None:
+            self.leave_line(heir)
         self.recount_candidate(leaf)
         self.recount_candidate(heir)
+
+    def set_candidate(self, leaf: JobNode, ask: Items | None, able: bool) -> None:
+        """Count a job by itself."""
+        if leaf.waiting_line is not None:
+            self.leave_line(leaf)
+        super().set_candidate(leaf, ask, able)
+
+    # --- waiting lines -------------------------------------------------------------------------------------------
+
+    def may_line_up(self, leaf: JobNode) -> bool:
+        """Whether a job runs nothing, is owed nothing, and shares its entitlement with its equals."""
+        return (
+            leaf.equals is not None
+            and not leaf.starts
+            and not any(leaf.integer_target)
+            and leaf not in self.tree.regroup
+        )
+
+    def line_up(self, leaf: JobNode, line: WaitingLine) -> None:
+        """Let a job stand in a line: unless it becomes the head, it is no candidate."""
+        super().set_candidate(leaf, None, False)
+        line.add(leaf)
+        if line.able and (line.head is None or leaf.rank < line.head.rank):
+            self._set_head(line, leaf)
+
+    def leave_line(self, leaf: JobNode) -> None:
+        """Let a job wait by itself; the next one in its line becomes the head if it was."""
+        line = leaf.waiting_line
+        assert line is not None
+        line.remove(leaf)
+        leaf.ask, leaf.able = line.unit.ask, line.able
+        if line.head is leaf:
+            line.head = None
+            self._set_head(line, line.first())
+        self.recount_candidate(leaf)
+
+    def open_line(self, line: WaitingLine, able: bool) -> None:
+        """Set whether the unit of a line can be placed now: if so, its head is a candidate."""
+        line.able = able
+        head = line.first() if able else None
+        if head is not line.head:
+            self._set_head(line, head)
+
+    def _set_head(self, line: WaitingLine, head: JobNode | None) -> None:
+        old = line.head
+        line.head = head
+        if old is not None:
+            super().set_candidate(old, None, False)
+        if head is not None:
+            super().set_candidate(head, line.unit.ask, True)
 
     def recount_candidate(self, leaf: JobNode) -> None:
         """Update the counts of able and of owed candidates to a job's current state."""
@@ -84,7 +149,9 @@ class TargetOrder(HeapOrder):
         if able is was_able and owed is was_owed:
             return
         leaf.counted_able, leaf.counted_owed = able, owed
-        node: ShareNode | None = leaf
+        leaf.able_asks, leaf.owed_asks = asks_of(able), asks_of(owed)
+        self.tree.flag(leaf)
+        node: ShareNode | None = leaf.parent
         while node is not None:
             if able is not was_able and _count(node.able_count, was_able, able):
                 node.able_asks = tuple(j for j, n in enumerate(node.able_count) if n)
@@ -98,7 +165,7 @@ class TargetOrder(HeapOrder):
 
     def set_candidates(self, leaves: list[JobNode], ask: Items, able: bool) -> None:
         """The same for many jobs that wait with one unit: the nodes above are counted once for all jobs of a parent."""
-        asks = tuple(sorted([j for j, _ in ask])) if able else ()
+        asks = asks_of(ask) if able else ()
         now_able = ask if able else None
         sums: dict[ShareNode, tuple[int, int]] = {}
         for leaf in leaves:
@@ -113,9 +180,6 @@ class TargetOrder(HeapOrder):
             more_able = (now_able is not None) - (was_able is not None)
             more_owed = (now_owed is not None) - (was_owed is not None)
             leaf.counted_able, leaf.counted_owed = now_able, now_owed
-            for j, _ in ask:
-                leaf.able_count[j] += more_able
-                leaf.owed_count[j] += more_owed
             leaf.able_asks, leaf.owed_asks = asks, asks if now_owed is not None else ()
             parent = leaf.parent
             assert parent is not None
@@ -134,6 +198,7 @@ class TargetOrder(HeapOrder):
     def restructure(self) -> None:
         """Ages and weights of nodes may differ: round everything from scratch."""
         self.rounding.forget_all()
+        self.tree.reshaped = True
 
     def refresh_targets(self, *, demand_changed: bool) -> list[JobNode]:
         """Solve if the fluid target can have changed; round in any case."""

@@ -12,12 +12,18 @@ preemption is legal if
 - the share of the victim's side afterwards is larger than the share of the preemptor's side was before.
 
 Every such preemption raises the smaller of the two shares, so it can never be reversed.
+
+A job that goes whole may leave its side with nothing. It may have started on lent capacity that its queue never
+deserved, so the last condition gives way for it: if the preemptor's unit fills at least half of its room, and the
+preemptor's queues hold no more than they deserve of any resource. Such queues are never victims, so nobody takes the
+unit away again; and the job that went is more than its own queue deserves, so it preempts nobody.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pumice.engine.fairness.orders.serving_order import part_of
 from pumice.engine.fairness.preemption_rules.rules import TOLERANCE, KeyRule
 from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from pumice.model.specs import Items
@@ -52,7 +58,22 @@ class DeservedRule(KeyRule):
             return super()._stays_before(ours, theirs, victim, items)
         if not self._queues.is_within(ours, self._ask):
             return False
-        return self._side(theirs, victim) > self._before[ours, self._preemptor.queue] + TOLERANCE
+        if self._side(theirs, victim) > self._before[ours, self._preemptor.queue] + TOLERANCE:
+            return True
+        capacity = self._queues.capacity
+        fills_half = 2 * part_of(self._ask, capacity) >= part_of(items, capacity)
+        return not victim.job.running and fills_half and self._deserves_all(ours)
+
+    def _deserves_all(self, ours: ShareNode) -> bool:
+        """Whether the preemptor's queues, up to its side, hold no more than they deserve of any resource."""
+        everything = tuple((j, 0) for j in range(len(self._queues.capacity)))
+        queue = self._preemptor.queue
+        while self._queues.is_within(queue, everything):
+            if queue is ours:
+                return True
+            assert queue.parent is not None
+            queue = queue.parent
+        return False
 
     def _is_above(self, j: int, theirs: ShareNode, victim: JobNode) -> bool:
         """Whether all queues from the victim's up to its side hold more of a resource than they deserve."""

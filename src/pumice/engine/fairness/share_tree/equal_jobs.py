@@ -13,10 +13,11 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from pumice.engine.fairness.integer_target.task_line import Line
 from pumice.engine.fairness.share_tree.demand import Demand
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.share_tree.tree import JobNode
+    from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 
 EXACT = 2**40
 """Entitlements are counted in this fraction of a unit."""
@@ -38,17 +39,21 @@ class EqualJobs:
         "entitled",
         "exact",
         "joined",
+        "lines",
         "members",
+        "parent",
         "rank_class",
         "targets",
         "user",
     )
 
-    def __init__(self, equality: Equality, width: int) -> None:
+    def __init__(self, equality: Equality, parent: ShareNode, width: int) -> None:
+        self.parent = parent
         self.rank_class, self.demand, self.user = equality
         self.members: dict[int, JobNode] = {}  # by serial number
         self._arrivals: list[int] = []  # a heap of their serial numbers; those of jobs that left are still in it
         self.joined: list[tuple[JobNode, list[int]]] = []  # since the last solve, with the entitlement they had
+        self.lines: dict[int, Line] = {}  # the units of a member that holds nothing, by the size of its gang
         self.targets: tuple[float, ...] | None = None  # tasks of each piece of the demand, for each job; None: unknown
         self.exact: list[int] = [0] * width
         self.entitled: list[int] = [0] * width

@@ -19,6 +19,7 @@ from pumice.engine.fairness.share_tree.demand import NO_DEMAND
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, Equality, EqualJobs
 from pumice.engine.fairness.share_tree.start_times import add_starts, remove_starts
 from pumice.engine.fairness.share_tree.usage_sums import claim, claim_anew, count_job
+from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task
 from pumice.model.specs import Items
@@ -66,12 +67,19 @@ _NO_FRONT = ChildHeap()
 _NO_CHILDREN: dict[tuple[NodeKind, str], ShareNode] = {}
 _NO_HEADS: dict[Items, int] = {}
 _NO_EQUALS: dict[Equality, EqualJobs] = {}
+_NO_STARTS: list[int] = []
 _ZEROS: dict[int, list[int]] = {}
 
 
 def shared_zeros(width: int) -> list[int]:
     """A vector of zeros that all jobs share for which it has not become another one; never changed in place."""
     return _ZEROS.setdefault(width, [0] * width)
+
+
+def own_target(leaf: JobNode) -> None:
+    """Before the integer target of a job changes in place: give it a vector of its own."""
+    if leaf.integer_target is _ZEROS.get(len(leaf.integer_target)):
+        leaf.integer_target = list(leaf.integer_target)
 
 
 class ShareNode:
@@ -133,11 +141,12 @@ class ShareNode:
         self.queue_name: str | None = None  # the Queue object behind a queue node
         self.serial = next(_SERIALS)
         self.rank: Rank = (0, kind, name, self.serial)  # the final tie-break
-        self.held: list[int] = [0] * width
+        # Jobs that hold nothing share one vector of zeros: ``charge`` makes their own. So do those without a target.
+        self.held: list[int] = shared_zeros(width) if job else [0] * width
         # The entitlement three times: exact, in units of 2^-40 so that a third and two thirds add up to one; rounded,
         # for reports; and as floats, for keys. Only the exact values are summed.
-        self.exact: list[int] = [0] * width
-        self.entitled: list[int] = [0] * width
+        self.exact: list[int] = shared_zeros(width) if job else [0] * width
+        self.entitled: list[int] = shared_zeros(width) if job else [0] * width
         self.due: list[float] = [0.0] * width
         self.latest = 0  # latest start below; an upper bound while stale
         self.stale = False
@@ -159,13 +168,14 @@ class ShareNode:
         self.elastic: list[int] = nothing if job else [0] * width
         # Rounding (see ``rounding``): the integer targets below, and the next units of the jobs below, counted by their
         # request; of running units, and of pending ones.
-        self.integer_target: list[int] = [0] * width
+        self.integer_target: list[int] = nothing if job else [0] * width
         self.held_heads: dict[Items, int] = _NO_HEADS if job else {}
         self.waiting_heads: dict[Items, int] = _NO_HEADS if job else {}
         self.gone = False  # removed from the tree
         # Candidates below, counted per resource that their units ask for; resources with a count > 0 are requested.
-        self.able_count: list[int] = [0] * width
-        self.owed_count: list[int] = [0] * width
+        # A job has no counts: it is one candidate or none.
+        self.able_count: list[int] = nothing if job else [0] * width
+        self.owed_count: list[int] = nothing if job else [0] * width
         self.able_asks: tuple[int, ...] = ()
         self.owed_asks: tuple[int, ...] = ()
         self.child_heap = _NO_FRONT if job else ChildHeap()
@@ -227,8 +237,10 @@ class JobNode(ShareNode):
     """A job in the tree: its holdings, its demand, and what it would start next (its unit)."""
 
     __slots__ = (
+        "_unit",
         "able",
         "after",
+        "arrival",
         "ask",
         "at",
         "base",
@@ -253,9 +265,9 @@ class JobNode(ShareNode):
         "started",
         "starts",
         "taken",
-        "unit",
         "user",
         "user_held",
+        "waiting_line",
     )
 
     def __init__(self, job: Job, parent: ShareNode, width: int) -> None:
@@ -264,9 +276,11 @@ class JobNode(ShareNode):
         self.user = ""  # owner of the job (docs/fairness.md, section 8.4)
         # The user's holdings in this queue, shared by all the user's jobs there; None where users are not limited.
         self.user_held: defaultdict[int, int] | None = None
-        self.unit: Any = None  # what it would start next; owned by the scheduling cycle
-        self.starts: list[int] = []  # start times of the tasks it holds, ascending
-        self.owed_starts: list[int] = []  # those made while it was owed
+        self._unit: Any = None  # see ``unit``
+        self.arrival = 0  # when it began to wait for that unit: a number that grows from job to job
+        self.waiting_line: WaitingLine | None = None  # the equal jobs among which it waits; None: by itself
+        self.starts: list[int] = _NO_STARTS  # start times of the tasks it holds, ascending
+        self.owed_starts: list[int] = _NO_STARTS  # those made while it was owed
         self.before: tuple[int, ...] = ()  # keys of the plugins before the share in the tiers
         self.after: tuple[int, ...] = ()  # and after it
         self.rank_class: tuple[int, ...] = ()  # the permanent part of ``before``: the job's class in the target
@@ -289,9 +303,25 @@ class JobNode(ShareNode):
         self.head_held = False
         self.head_room: Items = ()  # what a pass must have left: the head and, before a pending head, running units
         self.ask: Items | None = None  # the request of its unit; None: nothing it could start
-        self.able = False  # whether the unit can be placed now and no gate rejects it
+        self.able = (
+            False  # whether it is a candidate: the unit can be placed now, no gate rejects it (see waiting_line)
+        )
         self.counted_able: Items | None = None
         self.counted_owed: Items | None = None
+
+    @property
+    def unit(self) -> Any:
+        """What it would start next, an AllocationUnit; None: nothing."""
+        return self._unit if self.waiting_line is None else self.waiting_line.unit
+
+    @unit.setter
+    def unit(self, unit: Any) -> None:
+        self._unit = unit
+
+    @property
+    def placeable(self) -> bool:
+        """Whether its unit may be placeable now and no gate rejects it."""
+        return self.able if self.waiting_line is None else self.waiting_line.able
 
     @property
     def targets(self) -> tuple[float, ...]:
@@ -314,9 +344,15 @@ class ShareTree:
         self.bounds: SolverBounds | None = None  # the limits for which the targets were solved; None: there are none
         self.limited: dict[ShareNode, LimitedQueue] = {}  # leaf queues whose users are limited
         self.reserving = False  # whether any queue has a guarantee, so that claims are kept
+        # Resources of units that no gate rejects and that find no room. Allocate sets it before gates give way.
+        self.awaited: frozenset[int] = frozenset()
         self.touched: dict[JobNode, None] | None = None  # jobs to recount (see ``usage_ledger``); None: not tracked
         self.moved: dict[JobNode, None] = {}  # jobs to round again: their holdings, demand or entitlement changed
         self.regroup: dict[JobNode, None] = {}  # jobs whose class, demand or user changed since targets were solved
+        self.regrouped: list[JobNode] = []  # jobs that joined other equals then
+        self.regrouped_below: dict[ShareNode, None] = {}  # nodes whose groups of equal jobs changed since
+        self.reshaped = True  # nodes that are no jobs came or went, or weights changed, since targets were solved
+        self.known_targets: Any = None  # what ``fluid_target.targets`` keeps from solve to solve
 
     # --- structure ---------------------------------------------------------------------------------------
 
@@ -326,6 +362,7 @@ class ShareTree:
         if node is None:
             node = parent.children[(kind, name)] = ShareNode(kind, name, parent, self.width)
             parent.branches[(kind, name)] = node
+            self.reshaped = True
             self.mark(node)
         return node
 
@@ -343,7 +380,8 @@ class ShareTree:
         """Remove a node that holds nothing and has no children."""
         assert node.parent is not None and not node.children and not any(node.held) and not any(node.integer_target)
         del node.parent.children[(node.kind, node.name)]
-        node.parent.branches.pop((node.kind, node.name), None)
+        if node.parent.branches.pop((node.kind, node.name), None) is not None:
+            self.reshaped = True
         node.gone = True
         node.heap_entry = node.lending_entry = None
         node.parent.child_heap.leave(node.parent.children)
@@ -369,14 +407,17 @@ class ShareTree:
             assert leaf.parent is not None
             equals = leaf.parent.equal_jobs.get(equality)
             if equals is None:
-                equals = leaf.parent.equal_jobs[equality] = EqualJobs(equality, self.width)
+                equals = leaf.parent.equal_jobs[equality] = EqualJobs(equality, leaf.parent, self.width)
             equals.join(leaf)
+            self.regrouped_below[leaf.parent] = None
+            self.regrouped.append(leaf)
         self.regroup.clear()
 
     def _leave_equals(self, leaf: JobNode) -> None:
         equals = leaf.equals
         if equals is not None:
             equals.leave(leaf)
+            self.regrouped_below[equals.parent] = None
             if not equals.members:
                 assert leaf.parent is not None
                 del leaf.parent.equal_jobs[equals.equality]
@@ -392,6 +433,8 @@ class ShareTree:
 
     def charge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Charge started tasks of a job to its whole path."""
+        if not leaf.starts:
+            leaf.starts, leaf.owed_starts, leaf.held = [], [], list(leaf.held)
         add_starts(leaf.starts, stamp, tasks)
         if owed:
             add_starts(leaf.owed_starts, stamp, tasks)
@@ -507,15 +550,15 @@ class ShareTree:
         """Extend all vectors for resources that were registered later."""
         more = [0] * (width - self.width)
         for node in self.root.walk():
-            counted = (node.held, node.integer_target, node.able_count, node.owed_count)
+            node.held, node.integer_target = _widened(node.held, width), _widened(node.integer_target, width)
+            node.able_count, node.owed_count = _widened(node.able_count, width), _widened(node.owed_count, width)
             bounds = (node.guarantee or [], node.ceiling or [])  # zero of the new resources until bounds are set again
-            for vector in (*counted, *bounds):
+            for vector in bounds:
                 vector.extend(more)
             for equals in node.equal_jobs.values():
                 equals.widen(len(more))
             if not isinstance(node, JobNode) or node.equals is None:
-                node.exact.extend(more)
-                node.entitled.extend(more)
+                node.exact, node.entitled = _widened(node.exact, width), _widened(node.entitled, width)
                 node.due.extend([0.0] * len(more))
             node.claims = _widened(node.claims, width)
             node.request, node.inqueue = _widened(node.request, width), _widened(node.inqueue, width)
@@ -523,6 +566,7 @@ class ShareTree:
             if isinstance(node, JobNode):
                 node.base = _widened(node.base, width)
         self.width = width
+        self.reshaped = True
 
     def validate(self) -> None:
         """Check all holdings against a full recount."""

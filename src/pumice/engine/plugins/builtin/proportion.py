@@ -2,6 +2,10 @@
 
 Deserved amounts follow from demand: the cluster is divided by weight, level by level, among the queues with demand, at
 most up to their demand and capability, at least their guarantee.
+
+What queues deserve may be less than the units that wait: two queues that deserve half of the cluster each and ask for
+gangs of more than a half could start nothing. So a queue may exceed its deserved amount on capacity that would stay
+idle, as long as no job waits for that capacity within what its own queue deserves.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ProportionPlugin(QueueLimits):
-    """Starts nothing beyond what a queue deserves."""
+    """Starts nothing beyond what a queue deserves while others could use the capacity within what they deserve."""
 
     name = "proportion"
     takes = ()
@@ -38,6 +42,10 @@ class ProportionPlugin(QueueLimits):
     def allocatable(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whether the queue stays within its deserved amount and its limits."""
         return super().allocatable(leaf, unit) or self.beyond_deserved(leaf.queue, unit)
+
+    def gives_way(self, leaf: JobNode, unit: AllocationUnit) -> bool:
+        """Whether only the deserved amount rejects a unit, and no job waits for its resources that deserves them."""
+        return super().allocatable(leaf, unit) is None and not any(j in self.tree.awaited for j, _ in unit.ask)
 
     def preemptive(self, leaf: JobNode, unit: AllocationUnit) -> str | None:
         """Whether the queue deserves the unit: if not, it preempts nothing."""

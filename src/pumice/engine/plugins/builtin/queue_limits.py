@@ -41,6 +41,7 @@ class QueueLimits(Plugin, ABC):
         super().__init__(arguments)
         self._order: DeservedOrder | None = None
         self._promised: list[int] = []  # the sum of all queues' guarantees
+        self._bounded: list[int] | None = None  # the capacity for which bounds were set last
 
     @abstractmethod
     def deserves(self) -> Mapping[ShareNode, Items]:
@@ -54,7 +55,9 @@ class QueueLimits(Plugin, ABC):
     def set_bounds(self) -> None:
         """Update the bounds of all queues, and the order that follows from them."""
         queues = self.state.queues
-        self._promised = set_bounds(self.tree, queues, self.state.capacity)
+        if self.state.queues_changed or self._bounded != self.state.capacity:  # nothing else decides bounds of queues
+            self._promised = set_bounds(self.tree, queues, self.state.capacity)
+            self._bounded = list(self.state.capacity)
         self.deserved = self.deserves()
         if self._order is not None:
             described = ((node, queues.get(node.queue_name or "")) for node in self.tree.queues())

@@ -1,0 +1,81 @@
+"""Run a cluster until nothing changes any more: no job arrives, no task ends, evicted tasks are gone at once.
+
+Between two cycles virtual time passes only if the engine waits for something, such as the patience of a job or the
+minimum run time of a task. So a decision at time 0 is one that the scheduler makes at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from pumice.engine.decisions import Bind, Evict
+from pumice.sim.simulated_cluster import SimulatedCluster
+from pumice.simulate.virtual_cluster import next_engine_time
+
+MAX_CYCLES = 10_000
+MAX_WAITS = 200
+"""So many times in a row may pass for which the engine waits, without a decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A task that is evicted, and for whom; times are microseconds from the beginning."""
+
+    after: int
+    task: str
+    job: str
+    node: str
+    preemptor: str
+    action: str
+
+
+@dataclass(slots=True)
+class RestRun:
+    """What happened until rest."""
+
+    evictions: list[Eviction] = field(default_factory=list)
+    first_start: dict[str, int] = field(default_factory=dict)  # of each job that started tasks
+    started_tasks: dict[str, list[str]] = field(default_factory=dict)  # those that run at rest
+    running: Counter[str] = field(default_factory=Counter)  # tasks of each job at rest
+    duration: int = 0
+    at_rest: bool = True
+
+
+def run_to_rest(cluster: SimulatedCluster) -> RestRun:
+    """Run a cluster to rest."""
+    found, begun, waits = RestRun(), cluster.now, 0
+    started: dict[str, str] = {}
+    while waits < MAX_WAITS:
+        if cluster.cycles >= MAX_CYCLES:
+            found.at_rest = False
+            break
+        decisions = cluster.cycle()
+        after = cluster.now - begun
+        for decision in decisions:
+            if isinstance(decision, Bind):
+                started[decision.task] = decision.job
+                found.first_start.setdefault(decision.job, after)
+                found.duration = after
+            elif isinstance(decision, Evict):
+                started.pop(decision.task, None)
+                found.evictions.append(
+                    Eviction(
+                        after, decision.task, decision.job, decision.node, decision.preemptor or "", decision.action
+                    )
+                )
+                found.duration = after
+        if decisions or cluster.terminating or cluster.engine.context.unstartable.has_unreported:
+            waits = 0
+            continue
+        later = next_engine_time(cluster.engine, cluster.now)
+        if later is None:
+            break
+        waits += 1
+        cluster.now = later
+    for task, owner in sorted(started.items()):
+        found.started_tasks.setdefault(owner, []).append(task)
+    for job in cluster.engine.state.jobs.values():
+        if job.running:
+            found.running[job.key] = job.running
+    return found

@@ -1,0 +1,197 @@
+"""Plans against a live scheduler in this process: random clusters, random changes, and what then happens.
+
+``tests/live/test_plan_predictions.py`` does the same with the processes of ``pumice up`` and Volcano Jobs, which takes
+longer. Here jobs are PodGroups with pods that nothing creates again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesim.kubelet.node_template import make_nodes, parse_capacity
+from kubesim.server import RunningCluster, ServerSettings, running_cluster
+from pumice.cli.cluster.cluster_command import Cluster
+from pumice.cli.plan.plan_sources import cluster_basis
+from pumice.config.load import read_config
+from pumice.embedded.embedded_cluster import with_pumice
+from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
+from pumice.engine.decisions import Bind, Evict
+from pumice.plan.change_file import Change
+from pumice.plan.plan_report import make_plan
+from pumice.scheduler import loop
+from pumice.scheduler.loop import Cycle, Scheduler
+from pumice.sim.manifest_files import Manifest
+from tests.support.live_cluster import GROUPS, QUEUES, scheduling
+
+Object = dict[str, Any]
+CONFIG = f"""\
+{DEFAULT_CONFIG}configurations:
+- name: reclaim
+  arguments: {{reclaim.patience: 0, reclaim.minRuntime: 0}}
+"""
+NODES = ("cpu=7,memory=32Gi", "cpu=5,memory=16Gi", "cpu=8,memory=24Gi")
+API = "scheduling.volcano.sh/v1beta1"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_plan_comes_true(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "PERIOD", 0.05)
+    assert judge(seed, tmp_path) == []
+
+
+@pytest.mark.long
+def test_two_hundred_plans_come_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "PERIOD", 0.05)
+    wrong, moved = [], 0
+    for seed in range(1000, 1200):
+        (place := tmp_path / str(seed)).mkdir()
+        found: Counter[str] = Counter()
+        wrong += judge(seed, place, found)
+        moved += bool(found)
+    assert moved > 50, f"only {moved} changes did anything"
+    assert not wrong, "\n".join(wrong)
+
+
+def judge(seed: int, place: Path, moves: Counter[str] | None = None) -> list[str]:
+    """Plan a change and make it; what was not as planned."""
+    found: list[str] = []
+
+    async def check(running: RunningCluster, scheduler: Scheduler) -> None:
+        rng, watch = random.Random(seed), Watch(scheduler)
+        queues = random_queues(rng)
+        for queue in queues:
+            await running.api.create(QUEUES, "", queue)
+        leaves = [queue["metadata"]["name"] for queue in queues if not is_parent(queue, queues)]
+        for number in range(rng.randint(6, 10)):
+            await submit(running, rng, f"j{number}", rng.choice(leaves))
+        await watch.rest()
+        change = random_change(rng, queues, len(leaves))
+        plan = (await asyncio.to_thread(planned, place / "kubeconfig", change)).values
+        assert not plan["refused"], plan["refused"]
+        before, seen = watch.running(), len(watch.evicted)
+        await make(running, change)
+        await watch.rest()
+        evicted, expected = watch.evicted[seen:], before.copy()
+        if sorted(evicted) != sorted(one["task"] for one in plan["evicted"]):
+            found.append(f"{seed}: evicted {sorted(evicted)}; planned {sorted(one['task'] for one in plan['evicted'])}")
+        expected.update({job: one["running"]["after"] - before[job] for job, one in plan["jobs"].items()})
+        if +expected != watch.running():
+            found.append(f"{seed}: {dict(watch.running())} run; planned {dict(+expected)}")
+        if moves is not None:
+            moves.update(evicted, started=len(plan["started"]))
+
+    live(place, random.Random(seed), check)
+    return found
+
+
+def planned(kubeconfig: Path, change: list[Object]) -> Any:
+    cluster = Cluster(kubeconfig, "", "default", everywhere=False)
+    try:
+        basis = cluster_basis(cluster, None)
+    finally:
+        cluster.close()
+    return make_plan(basis, Change(manifests=[Manifest("change.yaml", one) for one in change]))
+
+
+class Watch:
+    """What a scheduler decides."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._quiet = 0
+        self.evicted: list[str] = []
+        scheduler.watchers.append(self._see)
+
+    def _see(self, cycle: Cycle) -> None:
+        moved = [one for one in cycle.decisions if isinstance(one, Bind | Evict)]
+        self.evicted += [one.task for one in moved if isinstance(one, Evict)]
+        self._quiet = 0 if moved or cycle.events else self._quiet + 1
+
+    async def rest(self) -> None:
+        """Wait until several cycles have brought nothing."""
+        self._quiet = 0
+        while self._quiet < 8:
+            await asyncio.sleep(0.02)
+
+    def running(self) -> Counter[str]:
+        jobs = self._scheduler.engine.state.jobs.values()
+        return Counter({job.key: job.running for job in jobs if job.running})
+
+
+def live(place: Path, rng: random.Random, check: Callable[[RunningCluster, Scheduler], Awaitable[None]]) -> None:
+    async def run() -> None:
+        nodes = [*make_nodes(rng.randint(1, 3), parse_capacity(rng.choice(NODES)))]
+        settings = ServerSettings(data=None, kubeconfig=place / "kubeconfig", nodes=nodes, speed=100.0)
+        async with (
+            running_cluster(with_pumice(settings)) as running,
+            asyncio.timeout(300),
+            scheduling(running.server, read_config(CONFIG, "config")) as scheduler,
+        ):
+            await check(running, scheduler)
+
+    asyncio.run(run())
+
+
+async def make(running: RunningCluster, change: list[Object]) -> None:
+    for one in change:
+        fields = one["spec"]
+
+        def edit(stored: Object, fields: Object = fields) -> None:
+            stored["spec"].update(fields)
+
+        if await running.api.modify(QUEUES, "", one["metadata"]["name"], edit) is None:
+            await running.api.create(QUEUES, "", one)
+
+
+# ---- random objects ------------------------------------------------------------------------------------------------
+
+
+def random_queues(rng: random.Random) -> list[Object]:
+    found = []
+    for org in "abc"[: rng.randint(2, 3)]:
+        found.append(queue(org, "root", rng.randint(1, 3)))
+        found += [queue(f"{org}{number}", org, rng.randint(1, 3)) for number in range(rng.choice([0, 2, 3]))]
+    return found
+
+
+def queue(name: str, parent: str, weight: int, **more: object) -> Object:
+    spec = {"parent": parent, "weight": weight, **more}
+    return {"apiVersion": API, "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+
+
+def is_parent(one: Object, queues: list[Object]) -> bool:
+    return any(other["spec"]["parent"] == one["metadata"]["name"] for other in queues)
+
+
+def random_change(rng: random.Random, queues: list[Object], leaves: int) -> list[Object]:
+    """Other weights and limits for one to three queues; sometimes a new queue."""
+    changed = []
+    for one in rng.sample(queues, rng.randint(1, min(3, len(queues)))):
+        about, spec = one["metadata"], one["spec"]
+        more: dict[str, object] = {"reclaimable": False} if rng.random() < 0.15 else {}
+        if rng.random() < 0.15:
+            more = {"capability": {"cpu": str(rng.randint(2, 8))}}
+        changed.append(queue(about["name"], spec["parent"], rng.randint(1, 6), **more))
+    if rng.random() < 0.2:
+        changed.append(queue("new", "root", rng.randint(1, 4)))
+    return changed
+
+
+async def submit(running: RunningCluster, rng: random.Random, name: str, queue_name: str) -> None:
+    size = rng.randint(1, 5)
+    least = rng.choice([1, 1, 1, size])
+    spec = {"minMember": least, "queue": queue_name}
+    await running.api.create(GROUPS, "default", {"metadata": {"name": name}, "spec": spec})
+    cpu, memory = rng.choice([(1, 1), (1, 4), (2, 1), (2, 6), (3, 2)])
+    for number in range(size):
+        about = {"name": f"{name}-{number}", "annotations": {"scheduling.k8s.io/group-name": name}}
+        request = {"requests": {"cpu": str(cpu), "memory": f"{memory}Gi"}}
+        pod = {"schedulerName": "pumice", "containers": [{"name": "c", "image": "x", "resources": request}]}
+        await running.api.create("pods", "default", {"metadata": about, "spec": pod})
