@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 import yaml
 
+from pumice.audit.exact_fluid import exact_fluid
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
 from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
-from pumice.audit.exact_fluid import exact_fluid
 from tests.support.pools import Pool, make_engine
 
 SECOND = 1_000_000

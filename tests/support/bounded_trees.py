@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
+from pumice.audit.exact_fluid import exact_fluid
 from pumice.engine.fairness.fluid_target.solver import solve_targets
 from pumice.engine.fairness.fluid_target.solver_limits import SolverLimits
-from pumice.audit.exact_fluid import exact_fluid
 from tests.support.share_trees import Tree, trees
 
 F = Fraction

@@ -13,9 +13,9 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
+from pumice.audit.exact_fluid import exact_fluid
 from pumice.engine.fairness.fluid_target.flat_tree import JobNodes
 from pumice.engine.fairness.fluid_target.solver import solve_targets
-from pumice.audit.exact_fluid import exact_fluid
 
 F = Fraction
 

@@ -29,6 +29,7 @@ KINDS: list[type[ApiSession]] = [Session]
 QUICK = Limits(attempts=3, first_pause=0.001, longest_pause=0.002, timeout=10)
 STATUS = b'{"kind":"Status","code":%d,"reason":"%s","message":"so it is","details":{"kind":"pods"}}'
 
+
 @pytest.fixture(autouse=True, params=[Session, LightSession])
 def _kind(request: pytest.FixtureRequest) -> None:
     """Every test is for both kinds."""
