@@ -1,6 +1,6 @@
 """Write ``examples/last-night``, the decision log that docs/last-night.md looks at: one night of a small cluster.
 
-    python -m tools.example_log
+python -m tools.example_log
 
 Four nodes of 8 cpus, two queues of equal weight. At 02:00 sweep of research takes the whole idle cluster. At 02:10
 retrain of serving, a gang of 8, wants its half back, and gets it after the patience of 30 s. late of research comes at

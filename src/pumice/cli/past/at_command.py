@@ -108,7 +108,7 @@ def _view(time: str | None, view: str | None, job: str | None, follow: str | Non
 
 
 def _default_log() -> Path:
-    from pumice.cli.up.up_command import default_data_folder
+    from pumice.cli.up.data_folder import default_data_folder
 
     found = default_data_folder() / "decisions"
     if not found.is_dir():
