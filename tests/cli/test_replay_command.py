@@ -83,7 +83,7 @@ def test_time_selects_the_file_and_the_last_cycle(folder: Path, monkeypatch: pyt
     assert [Path(one["file"]).name for one in shown["files"]] == [files[1].name]
     assert (shown["cycle"]["now"], shown["files"][0]["cycles"]) == (begins, 1)
     early = call(f"pumice replay {folder} --at 0")
-    assert early.status == 2 and "no decision log that begins before 0 found" in early.err
+    assert early.status == 2 and "no cycle is recorded before the time asked for" in early.err
     wrong = call(f"pumice replay {folder} --at teatime")
     assert wrong.status == 2 and "'teatime' is not a time; write for example 03:00" in wrong.err
 

@@ -88,10 +88,10 @@ def everything(engine: Engine) -> dict[str, Any]:
             "kind": node.kind,
             "weight": node.weight,
             "rank": node.rank[:-1],  # without the serial number, which no two nodes share
-            "held": node.held,
+            "held": list(node.held),
             "latest": when[latest_start(node)],
             "latest owed": when[latest_owed_start(node)],
-            "entitled": node.exact,
+            "entitled": list(node.exact),
         }
         if isinstance(node, JobNode):
             seen |= {
@@ -99,7 +99,7 @@ def everything(engine: Engine) -> dict[str, Any]:
                 "keys": (node.before, node.after, node.rank_class),
                 "demand": (node.demand.pieces, node.demand.reserve, node.demand.gang_items, node.gang),
                 "target": round(node.target, 9),  # the last bits depend on the order of summation
-                "whole": node.integer_target,
+                "whole": list(node.integer_target),
                 "unit": None if node.unit is None else sorted((shape.items, count) for shape, count in node.unit.parts),
                 "able": node.placeable,
             }

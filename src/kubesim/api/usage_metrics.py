@@ -1,7 +1,7 @@
 """NodeMetrics and PodMetrics: what running pods use.
 
-On simulated nodes that is what they request; such metrics have the annotation ``pumice.dev/simulated``. Agents of other
-nodes measure it. The figures are computed when they are asked for, and nothing is stored.
+On simulated nodes that is what they request; such metrics have the annotation ``simulated`` (in the domain of the
+product). Agents of other nodes measure it. The figures are computed when they are asked for, and nothing is stored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kubesim.registry.registry import Object, Resource
 from kubesim.storage import Record
 
 WINDOW: Final = "30s"
-SIMULATED: Final = "pumice.dev/simulated"
+SIMULATED: Final = "simulated"
 NOTATIONS: Final = {"cpu": Notation.DECIMAL_SI, "memory": Notation.BINARY_SI}
 
 _decode = msgspec.json.Decoder().decode
@@ -72,9 +72,14 @@ class UsageReader:
                 report = self._measured[node]
                 metrics = measured_metrics(source, report, of_pod=resource.namespaced) if report else None
             else:
-                metrics = pod_metrics(source) if resource.namespaced else node_metrics(source, used)
+                metrics = self._requested(source) if resource.namespaced else node_metrics(source, used)
             if metrics is not None:
                 yield Record(record.key, record.revision, _encode(self._object(resource, source, metrics)))
+
+    def _requested(self, pod: Object) -> Object | None:
+        annotations = {self._api.identity.annotation(SIMULATED): "true"}
+        found = pod_metrics(pod)
+        return None if found is None else {"metadata": {"annotations": annotations}, **found}
 
     def _object(self, resource: Resource, source: Object, metrics: Object) -> Object:
         about = source["metadata"]
@@ -117,7 +122,6 @@ def pod_metrics(pod: Object) -> Object | None:
     if (pod.get("status") or {}).get("phase") != "Running":
         return None
     return {
-        "metadata": {"annotations": {SIMULATED: "true"}},
         "containers": [
             {"name": container["name"], "usage": _shown(_requests(container))}
             for container in pod["spec"]["containers"]

@@ -127,7 +127,9 @@ def test_lease_is_released_only_when_worker_has_finished(finishes: bool, monkeyp
             probes = Probes(lambda: "", lambda: "")
             nowhere = daemon.MetricsAddress(None, explicit=False)
             election = Election("l", "default")
-            await daemon._run_until_stopped(access, lambda _: Worker(finishes), "", nowhere, lambda _: probes, election)
+            await daemon._run_until_stopped(
+                access, lambda _: Worker(finishes), "", nowhere, lambda _: probes, election, small=False
+            )
             return await holder(Api(session))
 
     assert (asyncio.run(run()) == "") == finishes
