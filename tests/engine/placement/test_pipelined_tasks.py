@@ -313,6 +313,27 @@ def test_a_gang_that_loses_one_who_waits_starts_whole_or_not_at_all(how: str) ->
     assert shell.running("ns/gang") == (0 if how == "gone" else 4)
 
 
+def test_task_with_room_waits_for_the_gang_it_belongs_to() -> None:
+    # The gang waits for its victims. A fifth task of its job would fit on a new node at once, but without the gang it
+    # could not work: it waits, and when the queue closes it has never run.
+    for closes in (True, False):
+        shell = two_queues(5, grace=4)
+        shell.job("b", [(1,)] * 4, 4, name="gang")
+        shell.cycle()
+        assert len(waiting(shell)) == 4
+        shell.node("n1", 1)
+        shell.put(TaskSpec("ns", "gang-t-4", (1, 0, 1), job="ns/gang", created=9))
+        assert bound(shell) == [] and waiting(shell)["ns/gang-t-4"] == "n1"
+        shell.engine.validate()
+        if closes:
+            shell.queue("root/b", "1/9", state=QueueState.CLOSED)
+        for _ in range(6):
+            shell.cycle()
+            assert shell.running("ns/gang") in (0, 5)
+            shell.engine.validate()
+        assert shell.running("ns/gang") == (0 if closes else 5)
+
+
 def test_worker_does_not_start_without_its_ps() -> None:
     shell = two_queues(2, 2, 2)
     roles = ["ps", "w", "w"]

@@ -14,6 +14,7 @@ from pumice.engine.actions.enqueue import admit_all
 from pumice.engine.candidates.units import AllocationUnit, unit_tasks
 from pumice.engine.fairness.share_tree.tree import JobNode
 from pumice.engine.placement.domain_placement import domains_with_room, inside, roomiest_domain
+from pumice.engine.placement.pipelined_tasks import must_wait
 from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.engine.transaction import Transaction
@@ -155,11 +156,14 @@ def _first_short(context: SchedulingContext, unit: AllocationUnit) -> Short:
 def _place_tasks(
     context: SchedulingContext, transaction: Transaction, tasks: list[Task], stamp: int, owed: bool
 ) -> Short | None:
-    nodes = context.nodes
+    nodes, job = context.nodes, tasks[0].job
+    assert job is not None
+    waits = bool(context.pipelined.tasks) and must_wait(context, job, tasks)
+    place = transaction.pipeline if waits else transaction.place
     for number, task in enumerate(tasks):
         shape = task.shape
         index = nodes.best_node(shape)
         if index < 0:
             return shape, sum(1 for placed in tasks[:number] if placed.shape is shape)
-        transaction.place(task, index, stamp, owed)
+        place(task, index, stamp, owed)
     return None

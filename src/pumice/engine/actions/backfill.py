@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pumice.engine.candidates.units import missing_to_start, parts_of
 from pumice.engine.placement.domain_placement import domains_with_room, inside
+from pumice.engine.placement.pipelined_tasks import must_wait
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.engine.transaction import Transaction
 from pumice.model.specs import JobPhase
@@ -49,12 +50,15 @@ def _place_shapes(context: SchedulingContext, leaf: JobNode, shapes: list[TaskSh
     job = leaf.job
     transaction = Transaction(context)
     stamp = context.next_start_time()
+    all_tasks = [task for shape in shapes for task in job.pending[shape]]
+    waits = bool(context.pipelined.tasks) and must_wait(context, job, all_tasks)
+    place = transaction.pipeline if waits else transaction.place
     for shape in shapes:
         for task in reversed(list(job.pending[shape])):
             index = context.nodes.best_node(shape)
             if index < 0:
                 break
-            transaction.place(task, index, stamp)
+            place(task, index, stamp)
             transaction.charge(leaf, shape.ask, stamp, 1, True)
     if missing_to_start(job, context.policy.start_size(job)) > 0:
         transaction.discard()

@@ -1,9 +1,9 @@
 """Pipelined tasks: each waits on a node for capacity that is being freed, and binds as soon as it is.
 
 The awaited capacity belongs to the pipelined task: ``ClusterNode.idle`` excludes it. A gang that has not started starts
-as a whole, so its tasks wait for one another. A task returns to pending if its capacity will not come (its node is lost
-or cordoned, or a victim keeps running) or if its queue no longer starts jobs; so does the rest of a gang that could
-then not start.
+as a whole, so its tasks wait for one another; a task beyond the minimum that finds room waits with them. A task returns
+to pending if its capacity will not come (its node is lost or cordoned, or a victim keeps running) or if its queue no
+longer starts jobs; so does the rest of a gang that could then not start.
 """
 
 from __future__ import annotations
@@ -78,6 +78,13 @@ def start_pipelined(context: SchedulingContext) -> None:
         if _starts_with(context, job, tasks):
             for task in tasks:
                 _start(context, task)
+
+
+def must_wait(context: SchedulingContext, job: Job, tasks: Collection[Task]) -> bool:
+    """Whether tasks that have room must wait for others of their gang, without which their job cannot start."""
+    if not any(task.status is TaskStatus.PIPELINED for task in job.tasks.values()):
+        return False
+    return not _starts_with(context, job, tasks)
 
 
 def _by_job(context: SchedulingContext) -> dict[Job, list[Task]]:
