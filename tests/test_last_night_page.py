@@ -54,7 +54,7 @@ def test_last_night_page_commands_print_shown_output(tmp_path: Path) -> None:
 def test_the_example_is_what_the_scheduler_decides(tmp_path: Path) -> None:
     def bodies(folder: Path) -> list[str]:
         lines = [line for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()]
-        return [re.sub(r',"chain":"\w+"|"(machine|pumice|follows)":"[^"]*",?', "", line) for line in lines]
+        return [re.sub(r',?"(chain|machine|pumice|follows)":"[^"]*"', "", line) for line in lines]
 
     write_log(tmp_path)
     assert bodies(tmp_path) == bodies(FOLDER), "write it anew: python -m tools.example_log"
