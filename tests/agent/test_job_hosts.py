@@ -75,6 +75,10 @@ def test_a_pod_waits_for_the_ports_that_it_needs() -> None:
         HOSTS.check_known(["t-worker-1.t:2222"], {})
     with pytest.raises(MissingError, match=r"waiting for the port 9 of t-master-0.t"):
         HOSTS.check_known([], {"MASTER_ADDR": "t-master-0.t", "MASTER_PORT": "9"})
+    early = JobHosts({"t-worker-0.t": "10.0.0.1"}, domain="t")
+    with pytest.raises(MissingError, match=r"waiting for t-master-0.t to be placed"):  # it has not been created yet
+        early.check_known([], {"MASTER_ADDR": "t-master-0.t", "MASTER_PORT": "23456"})
+    early.check_known([], {"MASTER_ADDR": "elsewhere.example", "MASTER_PORT": "23456"})
 
 
 def test_a_pod_listens_at_the_ports_behind_its_own_name() -> None:
@@ -149,7 +153,8 @@ def test_hosts_are_in_variables_and_files(tmp_path: Path) -> None:
 
     async def check(world: AgentWorld) -> None:
         async with world.agent(), world.agent("there", "127.0.0.2"):
-            document = job("m", "mpi", master=(1, show), worker=(2, ["true"]))
+            # There is no podgroup whose minimum the master could wait for, so the workers come first.
+            document = job("m", "mpi", worker=(2, ["true"]), master=(1, show))
             await submit(world, document, {"m-worker-1": "there"})
             await world.phase("m-master-0", "Succeeded", "Failed")
             said = "127.0.0.1,127.0.0.2\n127.0.0.1,127.0.0.2 2\n127.0.0.1\n127.0.0.2"

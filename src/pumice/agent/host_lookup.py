@@ -79,7 +79,7 @@ class HostLookup:
             placed += bool(node)
         if unplaced and placed < await self._least(pod):
             raise MissingError(f"waiting for {', '.join(sorted(unplaced))} to be placed")
-        return JobHosts(addresses, found, frozenset(unplaced))
+        return JobHosts(addresses, found, frozenset(unplaced), name.partition(".")[2])
 
     async def _least(self, pod: Document) -> int:
         """How many pods of the job start together."""

@@ -61,6 +61,8 @@ class JobHosts:
     ports: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     unplaced: frozenset[str] = frozenset()
     """The host names of pods that have no node yet."""
+    domain: str = ""
+    """What follows the first dot in the host names of this job."""
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -87,10 +89,13 @@ class JobHosts:
             return
         needed = [(match[1], int(match[3])) for text in texts for match in self._pattern.finditer(text) if match[3]]
         for host, port in [*needed, *master_of(variables)]:
-            if host in self.unplaced:
+            if host in self.unplaced or (host not in self.addresses and self._is_of_this_job(host)):
                 raise MissingError(f"waiting for {host} to be placed")
             if host in self.addresses and port not in self.ports.get(host, {}):
                 raise MissingError(f"waiting for the port {port} of {host}")
+
+    def _is_of_this_job(self, host: str) -> bool:
+        return bool(self.domain) and host.partition(".")[2] == self.domain
 
     def _replaced(self, match: re.Match[str]) -> str:
         host, mark, port = match.groups()
