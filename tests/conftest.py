@@ -1,7 +1,7 @@
 """Settings of the whole suite: Hypothesis profiles, time limits, child processes, and the quick tests.
 
 ``HYPOTHESIS_PROFILE`` says how much the property tests try. ``default`` is the same few examples every time, so that a
-red suite means a change, not luck; ``quick`` is a third as many. ``long`` is many examples, fresh on each run; what it
+red suite means a change, not luck; ``quick`` is half as many. ``long`` is many examples, fresh on each run; what it
 finds is printed as a blob to paste above the test.
 
 The quick tests (``--quick``) are those in ``QUICK_FOLDERS`` without the marker ``process``. They include the tests of
@@ -25,7 +25,7 @@ from tests.support.processes import accept_interrupts, end_all_processes
 # No profile measures time: on a busy machine that would fail tests which are right.
 _TIMELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.large_base_example]}
 
-settings.register_profile("default", max_examples=60, derandomize=True, **_TIMELESS)
+settings.register_profile("default", max_examples=40, derandomize=True, **_TIMELESS)
 settings.register_profile("quick", max_examples=20, derandomize=True, **_TIMELESS)
 settings.register_profile("long", max_examples=2000, derandomize=False, print_blob=True, **_TIMELESS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
