@@ -76,7 +76,7 @@ class Account:
 
         good, result = pickle.loads(in_child(act))
         if good:
-            return result  # type: ignore[no-any-return]
+            return result  # type: ignore[no-any-return]  # it came through a pipe
         raise _rebuilt(*result)
 
 

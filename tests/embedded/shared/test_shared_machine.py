@@ -351,6 +351,7 @@ def test_administrators_administer_and_do_not_become_others(world: World) -> Non
     job = job_of("other", "true", queue="theirs")
     machine.refused(bela, lambda client: client.create(JOBS.path(bela.name), job), "is for", "may not use it")
     for account in (anna, carl):
+        # mypy cannot infer a lambda with a default, which keeps the value of this turn of the loop
         machine.as_user(account, lambda client, name=account.name: client.create(JOBS.path(name), job))  # type: ignore[misc]
         machine.as_user(account, lambda client, name=account.name: client.delete(JOBS.path(name, "other")))  # type: ignore[misc]
     machine.as_user(bela, lambda client: client.create(JOBS.path(bela.name), job_of("ends", "sleep 1000")))
@@ -360,6 +361,7 @@ def test_administrators_administer_and_do_not_become_others(world: World) -> Non
     pod = pod_of("as-other", "id")
     for namespace in (anna.name, "default", "kube-system"):
         path = PODS.path(namespace)
+        # mypy cannot infer a lambda with a default, which keeps the value of this turn of the loop
         machine.refused(carl, lambda client, path=path: client.create(path, pod), "cannot create")  # type: ignore[misc]
     machine.refused(carl, lambda client: client.merge(SECRETS.path(anna.name, "key"), {"data": {}}))
     owner = {"metadata": {"annotations": {"pumice.dev/owner-uid": "0", "pumice.dev/owner": "root"}}}
