@@ -214,8 +214,11 @@ class Book:
 
     # --- rules ------------------------------------------------------------------------------------------------------
 
+    def _tasks_of(self, job: str) -> list[Seen]:
+        return [seen for seen in self.tasks.values() if seen.job == job]
+
     def _started(self, job_key: str) -> bool:
-        mine = [seen for seen in self.tasks.values() if seen.job == job_key]
+        mine = self._tasks_of(job_key)
         held = sum(seen.status.held for seen in mine)
         unfinished = sum(seen.status.unfinished for seen in mine)
         done = sum(seen.status is TaskStatus.SUCCEEDED for seen in mine)
@@ -302,7 +305,7 @@ class Book:
     def _was_owed(self, commit: Commit) -> bool:
         """Whether the preemptor was owed anything that it could start: its unit or, once its gang runs, any task."""
         leaf, claimed = self.engine.tree.jobs[commit.preemptor], [key for key, _ in commit.claims]
-        mine = [seen for seen in self.tasks.values() if seen.job == commit.preemptor]
+        mine = self._tasks_of(commit.preemptor)
         held = [seen.request for seen in mine if seen.status.held and seen.key not in claimed]
         units = [[self.tasks[key].request for key in claimed if self.tasks[key].job == commit.preemptor]]
         if len(units[0]) == 1:
@@ -354,9 +357,9 @@ class Book:
         running = self._running({each.task for each in decisions if isinstance(each, Pipeline) and each.job in own})
         for job in {evict.job for evict in evictions}:
             spec, left = self.spec(job), running[job]
-            held = any(seen.status.held for seen in self.tasks.values() if seen.job == job)
-            if not held or self.running_before[job].total() < spec.min_member:
-                continue
+            runs = any(seen.status.held and seen.status is not TaskStatus.PIPELINED for seen in self._tasks_of(job))
+            if not runs or self.running_before[job].total() < spec.min_member:
+                continue  # it went whole, and may have been given places again, or was not whole before
             assert left.total() >= spec.min_member, f"{job} is left with {left.total()} of at least {spec.min_member}"
             for role, least in spec.min_task_member.items():
                 if self.running_before[job][role] >= least:

@@ -150,8 +150,8 @@ class EvictionRules:
         if job is None or job.spec is None or not self._policy.gangs:
             return
         left, before = self._running(key, starting), self._before[key]
-        if not any(task.status.held for task in job.tasks.values()):
-            return  # it goes whole
+        if not any(task.status.held and task.status is not TaskStatus.PIPELINED for task in job.tasks.values()):
+            return  # it goes whole; in the same cycle it may have been given places again
         if before.total() >= job.spec.min_member > left.total():
             message = f"job {key} is left with {left.total()} of at least {job.spec.min_member} tasks"
             self._findings.add("whole gangs", eviction, message)
