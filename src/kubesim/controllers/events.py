@@ -6,6 +6,7 @@ A repeated event raises the count of the first. Events are kept for an hour.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import OrderedDict
 
 from kubesim.api.client import InProcessClient
@@ -87,13 +88,11 @@ class EventRecorder:
 
 
 def is_expired(event: Object, now: float) -> bool:
-    """Whether an event is older than an hour; without valid times, its creation counts."""
-    about = event["metadata"]["creationTimestamp"]
-    last = event.get("lastTimestamp") or event.get("eventTime") or about
-    try:
-        return parse_time(last) + EVENT_TTL_SECONDS < now
-    except (ValueError, OverflowError):
-        return parse_time(about) + EVENT_TTL_SECONDS < now
+    """Whether an event was written and last happened more than an hour ago; an invalid time does not count."""
+    newest = parse_time(event["metadata"]["creationTimestamp"])
+    with contextlib.suppress(ValueError, OverflowError):
+        newest = max(newest, parse_time(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    return newest + EVENT_TTL_SECONDS < now
 
 
 async def run(api: InProcessClient, clock: Clock) -> None:

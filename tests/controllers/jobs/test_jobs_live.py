@@ -259,16 +259,13 @@ def test_a_job_that_cannot_start_says_why(tmp_path: Path) -> None:
         def said() -> list[dict[str, Any]]:
             return [event for event in running.api.list("events") if event["reason"] == "PodGroupPending"]
 
-        await eventually(lambda: bool(said()))
-        about = job(running, "large")["metadata"]
+        # Until its pod has been created it waits for that.
+        await eventually(lambda: any("its tasks (cpu 5) would fit no node" in event["message"] for event in said()))
         (group,) = running.api.list(GROUPS)
-        assert {event["involvedObject"]["uid"] for event in said()} == {about["uid"]}
+        text = f"PodGroup {group['metadata']['name']} cannot start: {group['status']['conditions'][0]['message']}"
+        assert text in {event["message"] for event in said()}
+        assert {event["involvedObject"]["uid"] for event in said()} == {job(running, "large")["metadata"]["uid"]}
         assert {event["type"] for event in said()} == {"Warning"}
-        messages = {event["message"] for event in said()}
-        assert (
-            f"PodGroup {group['metadata']['name']} cannot start: {group['status']['conditions'][0]['message']}"
-            in messages
-        )
 
     live(tmp_path, check)
 

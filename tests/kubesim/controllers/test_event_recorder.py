@@ -39,3 +39,5 @@ def test_events_are_kept_for_an_hour():
     assert not is_expired(event, NOON + 3600)
     assert is_expired(event, NOON + 3601)
     assert not is_expired(event | {"lastTimestamp": stamp(NOON + 60)}, NOON + 3601)
+    assert not is_expired(event | {"lastTimestamp": stamp(NOON - 10_000_000)}, NOON + 3600)  # it was written at noon
+    assert is_expired(event | {"lastTimestamp": "yesterday"}, NOON + 3601)
