@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator
 from heapq import merge
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -227,9 +228,8 @@ class VictimSearch:
 
     def _asked(self, branches: Iterable[ShareNode]) -> Iterator[Task]:
         """The tasks below these branches, the branch furthest above its share first; tied branches are merged."""
-        ranked = [(self._still_running(node), node) for node in branches]
-        ranked.sort(key=_first_of_two)
-        for _, tied in groupby(ranked, key=_first_of_two):
+        ranked = sorted(((self._still_running(node), node) for node in branches), key=itemgetter(0))
+        for _, tied in groupby(ranked, key=itemgetter(0)):
             together = [node for _, node in tied]
             jobs = {node for node in together if isinstance(node, JobNode)}
             if jobs:
@@ -490,10 +490,6 @@ def _side(level: ShareNode, preemptor: ShareNode) -> ShareNode:
         assert node.parent is not None
         node = node.parent
     return node
-
-
-def _first_of_two(pair: tuple[tuple[float, int], ShareNode]) -> tuple[float, int]:
-    return pair[0]
 
 
 def _sum(victims: Victims) -> Items:
