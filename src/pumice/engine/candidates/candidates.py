@@ -334,8 +334,7 @@ class Candidates:
         del self.infeasible_shapes[shape]
         for unit in list(self.units.of_shape.get(shape, ())):
             self._reoffer(unit)
-        for leaf in [leaf for leaf in self.heterogeneous_jobs if shape in leaf.job.pending]:
-            self._rechoose(leaf)
+        self._rechoose_all([leaf for leaf in self.heterogeneous_jobs if shape in leaf.job.pending])
         for line in self.lines.choosing(shape):
             self._rechoose_line(line)
 
@@ -411,9 +410,52 @@ class Candidates:
 
     def recheck_heterogeneous(self, leaves: Iterable[JobNode]) -> None:
         """Choose the units of jobs with unlike tasks again: another of their shapes may be owed or fit now."""
-        for leaf in leaves:
-            if leaf in self.heterogeneous_jobs:
+        self._rechoose_all([leaf for leaf in leaves if leaf in self.heterogeneous_jobs])
+
+    def _rechoose_all(self, leaves: list[JobNode]) -> None:
+        """Choose again for many jobs with unlike tasks. Those that have started and wait by themselves are the most."""
+        if self.fifo_queues.in_use:
+            for leaf in leaves:
                 self._rechoose(leaf)
+            return
+        fits: dict[TaskShape, bool] = {}
+        offered: dict[tuple[AllocationUnit, bool], list[JobNode]] = {}
+        for leaf in leaves:
+            shapes = self._waiting_alone(leaf)
+            if not shapes:
+                self._rechoose(leaf)
+                continue
+            for shape in shapes:
+                if shape not in fits:
+                    fits[shape] = self._can_place(((shape, 1),))
+            choice = [shape for shape in shapes if fits[shape]] or shapes
+            owed = (shape for shape in choice if self.order.is_owed(leaf, shape.ask))
+            shape = next(owed, choice[0])
+            unit = self._get(((shape, 1),))
+            if leaf.unit is not unit:
+                self.lines.leave_unit(leaf, unit)
+                leaf.unit = unit
+                unit.waiting[leaf] = None
+            offered.setdefault((unit, fits[shape]), []).append(leaf)
+            if not fits[shape]:
+                self.blocked_jobs.block(leaf, unit.reason or self._reason(unit))
+        for (unit, is_open), alike in offered.items():
+            self.order.set_candidates(alike, unit.ask, is_open)
+
+    def _waiting_alone(self, leaf: JobNode) -> list[TaskShape]:
+        """The shapes, in task order, of which a started job with unlike tasks starts one next.
+
+        Empty if the job starts a gang, is rejected by a gate, or may stand in a line.
+        """
+        job = leaf.job
+        assert job.spec is not None
+        if not leaf.starts or leaf.waiting_line is not None or leaf in self.gated_jobs or job.spec.min_task_member:
+            return []
+        shapes = [shape for shape in job.pending if shape.ask]
+        if len(shapes) < 2 or missing_to_start(job, self.policy.start_size(job)) > 1:
+            return []
+        shapes.sort(key=lambda shape: job.pending[shape][-1].order)
+        return shapes
 
     def _rechoose(self, leaf: JobNode) -> None:
         self._offer(leaf, self._unit(leaf, self.policy.start_size(leaf.job)))
@@ -423,16 +465,22 @@ class Candidates:
         is_open = self.is_open(unit)
         reason = "" if is_open else unit.reason or self._reason(unit)
         ordinary: list[JobNode] = []
+        unlike: list[JobNode] = []
         batch = self.blocked_jobs.begin_batch()
         for leaf in list(unit.waiting):
             if leaf in self.heterogeneous_jobs:
-                self._rechoose(leaf)
-            elif leaf in self.gated_jobs or self.fifo_queues.in_use:
+                unlike.append(leaf)
+                continue
+            if unlike:  # in the order in which they wait: jobs are told so
+                self._rechoose_all(unlike)
+                unlike = []
+            if leaf in self.gated_jobs or self.fifo_queues.in_use:
                 self._offer(leaf, unit)
             else:
                 ordinary.append(leaf)
                 if not is_open:
                     self.blocked_jobs.block(leaf, reason)
+        self._rechoose_all(unlike)
         self.order.set_candidates(ordinary, unit.ask, is_open)
         for line in list(unit.lines):
             if line.menu is None:

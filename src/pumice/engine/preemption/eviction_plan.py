@@ -113,28 +113,49 @@ def _drop_unneeded_victims(
 ) -> None:
     """Restore the victims that are not needed now that every task of the unit has a node."""
     coupled = [task for task in tasks if task.shape.coupled]
+    overfull = any(_is_overfull(context, i) for i in _nodes_of(context, tasks))
     for victims in reversed(gone):
         undo_evictions(victims, transaction)
+        filled = None if overfull else set(_nodes_of(context, victims))
         moved: list[tuple[Task, int]] = []
         needed = (
             any(not still_viable(context, task.job, transaction) for task in victims)
             or refused()
-            or not _fits_rearranged(context, transaction, tasks, moved)
+            or not _fits_rearranged(context, transaction, tasks, moved, filled)
             or any(task.node is not None and not context.allows_beside_others(task, task.node) for task in coupled)
         )
         if needed:
             for task, back in reversed(moved):
                 transaction.move(task, back)
-            hunt.evict_all(victims, transaction)
+            if not hunt.evict_all(victims, transaction):
+                overfull = True  # they stay where the unit needs their room
+
+
+def _nodes_of(context: SchedulingContext, tasks: Iterable[Task]) -> list[int]:
+    """The nodes that these tasks run on or are pipelined to."""
+    index = context.nodes.index
+    return list(dict.fromkeys(index[task.node.name] for task in tasks if task.node is not None))
+
+
+def _is_overfull(context: SchedulingContext, i: int) -> bool:
+    """Whether a node will hold more than it has, after all tasks that are leaving have left."""
+    node = context.nodes.nodes[i]
+    return any(node.future(j) < 0 for j in range(len(node.idle)))
 
 
 def _fits_rearranged(
-    context: SchedulingContext, transaction: Transaction, tasks: list[Task], moved: list[tuple[Task, int]]
+    context: SchedulingContext,
+    transaction: Transaction,
+    tasks: list[Task],
+    moved: list[tuple[Task, int]],
+    filled: set[int] | None,
 ) -> bool:
-    """Whether the unit fits on the nodes it is pipelined to, after repacking its tasks if necessary."""
-    index, nodes = context.nodes.index, context.nodes.nodes
-    claimed = list(dict.fromkeys(index[task.node.name] for task in tasks if task.node is not None))
-    if not any(nodes[i].future(j) < 0 for i in claimed for j in range(len(nodes[i].idle))):
+    """Whether the unit fits on the nodes it is pipelined to, after repacking its tasks if necessary.
+
+    ``filled``: the nodes to which tasks were restored; no other can be overfull. None: any.
+    """
+    index, claimed = context.nodes.index, _nodes_of(context, tasks)
+    if not any(_is_overfull(context, i) for i in claimed if filled is None or i in filled):
         return True
     if len(tasks) > MOST_TO_ARRANGE:
         return False
@@ -162,13 +183,14 @@ def lowers_shortfall(transaction: Transaction, capacity: list[int]) -> bool:
             whole.setdefault(gone.leaf, Counter()).update(dict(gone.task.shape.ask))
             whole.setdefault(gone.beneficiary, Counter()).subtract(dict(gone.task.shape.ask))
     nothing: Counter[int] = Counter()
-    gained = _gained_by_tasks(transaction, capacity)
+    gained = [0] * len(capacity)
     for leaf in (leaf for leaf in {**held, **whole} if leaf.integer_task_counts is None):
         more_held, more_whole = held.get(leaf, nothing), whole.get(leaf, nothing)
-        for j, total in enumerate(capacity):
+        for j in {*more_held, *more_whole}:
             before = max(0, leaf.integer_target[j] + more_whole[j] - leaf.held[j] - more_held[j])
-            gained += Fraction(before - max(0, leaf.integer_target[j] - leaf.held[j]), max(1, total))
-    return gained > 0
+            gained[j] += before - max(0, leaf.integer_target[j] - leaf.held[j])
+    total = sum((Fraction(amount, max(1, capacity[j])) for j, amount in enumerate(gained) if amount), Fraction(0))
+    return total + _gained_by_tasks(transaction, capacity) > 0
 
 
 def _gained_by_tasks(transaction: Transaction, capacity: list[int]) -> Fraction:

@@ -43,18 +43,28 @@ class FreeableCapacity:
         self._future: NDArray[np.int64] = self._nodes.idle.copy()
         self._freed = np.zeros_like(self._future)
         self._largest = np.zeros_like(self._future)  # the most that one of these tasks holds, per resource and node
+        self._refreshed: list[int] = []  # nodes that were recomputed, in order
+        self._fewest: dict[TaskShape, tuple[NDArray[np.int64], int]] = {}  # and how many of these are taken in
+        self._add_tasks()
+        for i in self._nodes.freeing:
+            self.refresh(i)
+
+    def _add_tasks(self) -> None:
+        """Add up what the tasks hold on each node, in one pass for all tasks of a shape."""
         index = self._nodes.index
+        places: dict[TaskShape, list[int]] = {}
         for leaf in self.leaves.values():
-            for task in pool.tasks.get(leaf, ()):
+            for task in self._pool.tasks.get(leaf, ()):
                 if task.node is not None and self._counts(task):
                     i = index.get(task.node.name, -1)
                     if i >= 0:
-                        for j, amount in task.shape.items:
-                            self._freed[j, i] += amount
-                            if amount > self._largest[j, i]:
-                                self._largest[j, i] = amount
-        for i in self._nodes.freeing:
-            self.refresh(i)
+                        places.setdefault(task.shape, []).append(i)
+        for shape, found in places.items():
+            tasks = np.bincount(found, minlength=len(self._nodes.nodes))
+            here = tasks > 0
+            for j, amount in shape.items:
+                self._freed[j] += tasks * amount
+                self._largest[j][here] = np.maximum(self._largest[j][here], amount)
 
     def _counts(self, task: Task) -> bool:
         return task in self._pool and is_running(self._context, task) and (self._among is None or task in self._among)
@@ -70,6 +80,7 @@ class FreeableCapacity:
                     freed[j] += amount
                     largest[j] = max(largest[j], amount)
         self._freed[:, i], self._largest[:, i] = freed, largest
+        self._refreshed.append(i)
 
     def with_room(self, shape: TaskShape, indices: Iterable[int]) -> list[int]:
         """Those of these nodes that have room for a task once all tasks that are leaving have left."""
@@ -80,7 +91,32 @@ class FreeableCapacity:
         return found
 
     def victims_for(self, shape: TaskShape) -> NDArray[np.int64]:
-        """The least number of evictions per node that admits one task of this shape; INFEASIBLE where none suffices."""
+        """The least number of evictions per node that admits one task of this shape; INFEASIBLE where none suffices.
+
+        Not to be changed: the next call returns the same array, with refreshed nodes counted again.
+        """
+        if self._nodes.within is not None:  # one domain of the network is tried
+            return self._count_victims(shape)
+        known = self._fewest.get(shape)
+        fewest, seen = (self._count_victims(shape), len(self._refreshed)) if known is None else known
+        for i in self._refreshed[seen:]:
+            fewest[i] = self._count_victims_on(shape, i)
+        self._fewest[shape] = fewest, len(self._refreshed)
+        return fewest
+
+    def _count_victims_on(self, shape: TaskShape, i: int) -> int:
+        """The same for one node."""
+        if not self._nodes.eligible(shape)[i]:
+            return INFEASIBLE
+        fewest = 1
+        for j, amount in shape.items:
+            lack = amount - int(self._future[j, i])
+            if lack > self._freed[j, i]:
+                return INFEASIBLE
+            fewest = max(fewest, -(-lack // max(int(self._largest[j, i]), 1)))
+        return fewest
+
+    def _count_victims(self, shape: TaskShape) -> NDArray[np.int64]:
         fewest = np.ones(len(self._nodes.nodes), np.int64)
         hopeless = ~self._nodes.eligible(shape)
         for j, amount in shape.items:

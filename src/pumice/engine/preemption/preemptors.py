@@ -136,19 +136,26 @@ class Preemptors:
             return leaves
         beyond = {leaf for leaf in leaves if holds_more(leaf)}
         traders = {equality(leaf) for leaf in beyond if leaf.demand.alike and leaf.gang <= 1}
+        parents = {parent for parent, _, _ in traders}
         return [
             leaf
             for leaf in leaves
-            if leaf in beyond or equality(leaf) in traders or any(not shape.ask for shape in leaf.job.unfinished)
+            if leaf in beyond
+            or (leaf.parent in parents and equality(leaf) in traders)
+            or not all(shape.ask for shape in leaf.job.unfinished)
         ]
 
     def _running(self, context: SchedulingContext) -> list[JobNode]:
         """The jobs that run and whose queue may lose tasks to this action."""
-        return [leaf for leaf in context.tree.jobs.values() if leaf.job.running and self._may_be_asked(context, leaf)]
-
-    def _may_be_asked(self, context: SchedulingContext, leaf: JobNode) -> bool:
-        queue = context.sync.queue_of(leaf.queue) if self.across_queues else None
-        return queue is None or queue.reclaimable
+        running = [leaf for leaf in context.tree.jobs.values() if leaf.job.running]
+        if not self.across_queues:
+            return running
+        asked: dict[ShareNode | None, bool] = {}  # by parent
+        for leaf in running:
+            if leaf.parent not in asked:
+                queue = context.sync.queue_of(leaf.queue)
+                asked[leaf.parent] = queue is None or queue.reclaimable
+        return [leaf for leaf in running if asked[leaf.parent]]
 
     def _drop_infeasible(self, context: SchedulingContext, preemptors: dict[JobNode, None]) -> None:
         """Drop the preemptors that would fit on no node even if every preemptible task were evicted."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator
 from heapq import merge
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -157,7 +158,7 @@ class VictimSearch:
         if not freeable.leaves:
             return None
         at_least = freeable.victims_for(shape)
-        for bound in np.unique(at_least[at_least < INFEASIBLE]).tolist():
+        for bound in np.flatnonzero(np.bincount(at_least[at_least < INFEASIBLE])).tolist():
             if bound >= fewest:
                 break
             for index, everybody in self._nodes_in_order(number, at_least == bound, strict=strict):
@@ -188,8 +189,8 @@ class VictimSearch:
         self, number: int, which: NDArray[np.bool_], *, strict: bool
     ) -> Iterator[tuple[int, list[Asked]]]:
         """These nodes, ordered by their first victim, each with its potential victims in order."""
-        indices = np.flatnonzero(which).tolist()
-        if len(indices) <= FEW:
+        if np.count_nonzero(which) <= FEW:
+            indices = np.flatnonzero(which).tolist()
             asked_on = [(index, self._asked_on(index, number, strict=strict)) for index in indices]
             yield from sorted((entry for entry in asked_on if entry[1]), key=lambda entry: entry[1][0][0])
             return
@@ -227,9 +228,9 @@ class VictimSearch:
 
     def _asked(self, branches: Iterable[ShareNode]) -> Iterator[Task]:
         """The tasks below these branches, the branch furthest above its share first; tied branches are merged."""
-        ordered = sorted(branches, key=self._still_running)
-        for _, tied in groupby(ordered, key=self._still_running):
-            together = list(tied)
+        ranked = sorted(((self._still_running(node), node) for node in branches), key=itemgetter(0))
+        for _, tied in groupby(ranked, key=itemgetter(0)):
+            together = [node for _, node in tied]
             jobs = {node for node in together if isinstance(node, JobNode)}
             if jobs:
                 yield from self._tasks(list(dict.fromkeys(leaf.parent for leaf in jobs if leaf.parent)), jobs)
@@ -328,7 +329,7 @@ class VictimSearch:
             if victims and self._evict(victims, leaf, transaction, for_good=not chosen):
                 chosen.append(victims)
         fits = self._fits(node, index, shape)
-        if fits:
+        if fits and len(chosen) > 1:  # a single choice is needed: without it the task did not fit
             self._drop_unneeded_victims(chosen, node, index, shape, transaction)
         for victims in reversed(chosen):
             undo_evictions(victims, transaction)

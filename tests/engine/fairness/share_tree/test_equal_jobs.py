@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.engine.fairness.fluid_target.targets import set_targets
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
 from tests.support.groves import Grove, all_parts, asks, groves
 
 
@@ -40,7 +40,7 @@ def test_jobs_join_and_leave_their_equals(grove: Grove, data: st.DataObject) -> 
     assert_grouped(grove)
     for _ in range(data.draw(st.integers(1, 6))):
         job = data.draw(st.sampled_from(grove.jobs))
-        match data.draw(st.sampled_from(["demand", "twin", "user", "class", "leave", "come", "widen"])):
+        match data.draw(st.sampled_from(["demand", "twin", "user", "class", "leave", "come", "branch", "widen"])):
             case "demand":
                 grove.ask_for(job, data.draw(all_parts()))
             case "twin":
@@ -55,8 +55,15 @@ def test_jobs_join_and_leave_their_equals(grove: Grove, data: st.DataObject) -> 
                     other.rank_class = other.rank_class or (0,)
                     grove.tree.regroup[other] = None
             case "leave" if len(grove.jobs) > 1:
+                parent = job.parent
                 grove.tree.remove(job)
                 grove.jobs.remove(job)
+                if parent is not None and parent.kind is NodeKind.NAMESPACE and not parent.children:
+                    grove.tree.remove(parent)
+            case "branch":
+                queue = data.draw(st.sampled_from([node for node in grove.groups if node.kind is NodeKind.QUEUE]))
+                namespace = grove.group(queue, weight=2.0, kind=NodeKind.NAMESPACE)
+                grove.job(namespace, [(data.draw(asks), 3)], rank_class=job.rank_class)
             case "come":
                 grove.job(job.parent, [(data.draw(asks), 3)], rank_class=job.rank_class)
             case "widen":
@@ -64,6 +71,10 @@ def test_jobs_join_and_leave_their_equals(grove: Grove, data: st.DataObject) -> 
                 grove.capacity.append(0)
         set_targets(grove.tree, grove.capacity)
         assert_grouped(grove)
+    found = {node: (list(node.exact), list(node.due)) for node in grove.tree.root.walk()}
+    grove.tree.reshaped = True  # nothing is taken over from the solves before
+    set_targets(grove.tree, grove.capacity)
+    assert found == {node: (list(node.exact), list(node.due)) for node in grove.tree.root.walk()}
 
 
 def test_a_job_keeps_its_entitlement_until_targets_are_solved() -> None:

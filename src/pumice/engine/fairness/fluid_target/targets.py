@@ -36,11 +36,23 @@ class KnownTargets:
         self.asked = [0] * len(inner[0].held)  # the demand of all jobs
         self.asked_below: dict[ShareNode, list[int]] = {}  # of the jobs that are children of a node
         self.given_below: dict[ShareNode, list[int]] = {}  # and their entitlement
+        self.taken_back: dict[ShareNode, list[int]] = {}  # what was entitled below nodes that have left their parent
         self.satisfied = False  # whether every job was entitled to its demand
         self.leaves: dict[ShareNode, NodeLeaves] = {}
         self.capacity: list[int] = []  # for which they were collected
         self.used: list[int] = []  # the resources that they ask for
         self.classes: list[RankClass] = []
+
+    def follow_branches(self, inner: list[ShareNode]) -> None:
+        """Take over the inner nodes after namespaces came or went: forget those that went, with what they asked for."""
+        self.inner = inner
+        for node in [node for node in self.asked_below if node.gone]:
+            for j, amount in enumerate(self.asked_below.pop(node)):
+                self.asked[j] -= amount
+            given = self.given_below.pop(node)
+            assert node.parent is not None
+            _add(self.taken_back, node.parent, [-amount for amount in given])
+            self.leaves.pop(node, None)
 
 
 def set_targets(tree: ShareTree, capacity: list[int]) -> None:
@@ -62,10 +74,14 @@ def _set_targets(tree: ShareTree, capacity: list[int]) -> None:
     known: KnownTargets | None = tree.known_targets
     if known is None or tree.reshaped:
         known = tree.known_targets = KnownTargets(list(tree.root.walk_inner()))
-        tree.reshaped = False
         changed = known.inner
+    elif tree.branched:
+        known.follow_branches(list(tree.root.walk_inner()))
+        regrouped = tree.regrouped_below
+        changed = [node for node in known.inner if node in regrouped or node not in known.asked_below]
     else:
         changed = [node for node in tree.regrouped_below if not node.gone]
+    tree.reshaped = tree.branched = False
     tree.regrouped_below.clear()
     tree.bounds = bounds_of(known.inner, capacity)
     _sum_demand(known, changed)
@@ -216,6 +232,9 @@ def _sum_up(tree: ShareTree, known: KnownTargets, moved: dict[ShareNode, None]) 
     """Sum entitlements up to the inner nodes, along the paths of those whose jobs are entitled to something else."""
     anew = not known.given_below
     more: dict[ShareNode, list[int]] = {}
+    for node, amounts in known.taken_back.items():
+        _add_above(more, node, amounts)
+    known.taken_back.clear()
     for node in moved:
         total = [0] * tree.width
         for equals in node.equal_jobs.values():
@@ -225,7 +244,9 @@ def _sum_up(tree: ShareTree, known: KnownTargets, moved: dict[ShareNode, None]) 
                     total[j] += number * amount
         before = known.given_below.get(node)
         known.given_below[node] = total
-        if before is not None and total != before:
+        if before is None and not anew:
+            _add_above(more, node, total)
+        elif before is not None and total != before:
             _add_above(more, node, [new - old for new, old in zip(total, before, strict=True)])
     if anew:
         for node in known.inner:
@@ -242,6 +263,10 @@ def _add_above(sums: dict[ShareNode, list[int]], node: ShareNode, amounts: list[
     """Add these amounts to the sums of a node and of all nodes above it."""
     above: ShareNode | None = node
     while above is not None:
-        total = sums.get(above)
-        sums[above] = list(amounts) if total is None else [a + b for a, b in zip(total, amounts, strict=True)]
+        _add(sums, above, amounts)
         above = above.parent
+
+
+def _add(sums: dict[ShareNode, list[int]], node: ShareNode, amounts: list[int]) -> None:
+    total = sums.get(node)
+    sums[node] = list(amounts) if total is None else [a + b for a, b in zip(total, amounts, strict=True)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.share_tree.tree import JobNode
+    from pumice.engine.fairness.share_tree.share_node import JobNode
 
 
 class UnitRun(NamedTuple):

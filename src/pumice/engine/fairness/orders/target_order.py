@@ -167,11 +167,12 @@ class TargetOrder(HeapOrder):
         """The same for many jobs that wait with one unit: the nodes above are counted once for all jobs of a parent."""
         asks = asks_of(ask) if able else ()
         now_able = ask if able else None
-        sums: dict[ShareNode, tuple[int, int]] = {}
+        sums: dict[tuple[ShareNode, Items], tuple[int, int]] = {}
         for leaf in leaves:
             leaf.ask, leaf.able = ask, able
             was_able, was_owed = leaf.counted_able, leaf.counted_owed
-            if (was_able is not None and was_able is not ask) or (was_owed is not None and was_owed is not ask):
+            counted = ask if able or was_able is None else was_able  # what a candidate asked for that is none any more
+            if (was_able is not None and was_able is not counted) or (was_owed is not None and was_owed is not counted):
                 self.recount_candidate(leaf)
                 continue
             now_owed = ask if able and is_owed(leaf, ask) else None
@@ -186,10 +187,10 @@ class TargetOrder(HeapOrder):
             if not leaf.dirty:
                 leaf.dirty = True
                 parent.child_heap.changed.append(leaf)
-            able_below, owed_below = sums.get(parent, (0, 0))
-            sums[parent] = able_below + more_able, owed_below + more_owed
-        for parent, (able_below, owed_below) in sums.items():
-            _count_above(parent, ask, able_below, owed_below)
+            able_below, owed_below = sums.get((parent, counted), (0, 0))
+            sums[parent, counted] = able_below + more_able, owed_below + more_owed
+        for (parent, counted), (able_below, owed_below) in sums.items():
+            _count_above(parent, counted, able_below, owed_below)
 
     def remove_job(self, leaf: JobNode) -> None:
         """Drop the job's integer target."""

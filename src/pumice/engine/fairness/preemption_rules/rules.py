@@ -88,8 +88,8 @@ class TargetRule:
 
     def excess(self, node: ShareNode) -> float:
         """The largest excess over the entitlement, as a fraction of the cluster, over the requested resources."""
-        parts = [(node.held[j] - node.due[j]) / (self._capacity[j] or 1) for j in self._asks]
-        return max(parts, default=0.0)
+        held, due, capacity = node.held, node.due, self._capacity
+        return max([(held[j] - due[j]) / (capacity[j] or 1) for j in self._asks], default=0.0)
 
     def is_over_target(self, node: ShareNode) -> bool:
         """Whether the branch holds more than it is entitled to."""

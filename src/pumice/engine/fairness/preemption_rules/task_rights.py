@@ -43,7 +43,10 @@ def spares(leaf: JobNode, items: Items) -> bool:
     if leaf.integer_task_counts is not None:
         return running_alike(leaf, items) > leaf.integer_task_counts.get(items, 0)
     held, whole = leaf.held, leaf.integer_target
-    return all(held[j] - amount >= whole[j] for j, amount in items)
+    for j, amount in items:
+        if held[j] - amount < whole[j]:
+            return False
+    return True
 
 
 def has_lost_nothing(leaf: JobNode, items: Items) -> bool:
@@ -57,7 +60,11 @@ def holds_more(leaf: JobNode) -> bool:
     """Whether a job runs a task outside its integer target."""
     if leaf.integer_task_counts is not None:
         return any(spares(leaf, shape.ask) for shape in leaf.job.unfinished if shape.ask)
-    return any(held > whole for held, whole in zip(leaf.held, leaf.integer_target, strict=True))
+    whole = leaf.integer_target
+    for j, held in enumerate(leaf.held):
+        if held > whole[j]:
+            return True
+    return False
 
 
 def running_alike(leaf: JobNode, ask: Items) -> int:

@@ -17,7 +17,7 @@ from pumice.engine.fairness.integer_target.task_line import Line
 from pumice.engine.fairness.share_tree.demand import Demand
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+    from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 
 EXACT = 2**40
 """Entitlements are counted in this fraction of a unit."""

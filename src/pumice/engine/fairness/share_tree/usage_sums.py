@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+    from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 
 
 def claim(queue: ShareNode | None, moved: Items) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pumice.engine.fairness.share_tree.equal_jobs import EqualJobs
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.share_tree.tree import JobNode, Rank
+    from pumice.engine.fairness.share_tree.share_node import JobNode, Rank
     from pumice.engine.state.task_shapes import TaskShape
 
 LineKey = tuple[EqualJobs, Any, tuple[int, ...], tuple[int, ...]]

@@ -1,0 +1,351 @@
+"""The nodes of the share tree: what a queue, a namespace or a job holds, is entitled to, and would start next.
+
+``ShareTree`` (see ``tree``) changes their structure and accounts, an order (see ``serving_order``) their heaps.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from itertools import count
+from typing import Any
+
+from pumice.engine.fairness.integer_target.task_line import Line
+from pumice.engine.fairness.share_tree.demand import NO_DEMAND
+from pumice.engine.fairness.share_tree.equal_jobs import EXACT, Equality, EqualJobs
+from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
+from pumice.engine.state.job import Job
+from pumice.engine.state.task import Task
+from pumice.model.specs import Items
+
+Entry = tuple[Any, ...]
+"""A heap entry: sort key first, the node last; ``rank`` before the node decides every comparison."""
+
+Rank = tuple[Any, ...]
+"""Age, kind, name and serial number of a node. No two nodes have the same, not even an old one and its successor."""
+
+
+class NodeKind(IntEnum):
+    """The kind of object that a node of the tree represents."""
+
+    QUEUE = 0
+    NAMESPACE = 1
+    JOB = 2
+
+
+class ChildHeap:
+    """The children of a node in the order a policy serves them: a heap with lazy deletion.
+
+    An entry is valid only while its node refers to it; ``changed`` holds the children to refresh before the heap is
+    read.
+    """
+
+    __slots__ = ("changed", "heap")
+
+    def __init__(self) -> None:
+        self.heap: list[Entry] = []
+        self.changed: list[ShareNode] = []
+
+    def leave(self, children: Mapping[tuple[NodeKind, str], ShareNode]) -> None:
+        """Remove a child. This heap may never be read, so entries of removed children must not accumulate in it."""
+        if len(self.changed) > 2 * len(children) + 64:
+            self.changed[:] = [node for node in self.changed if children.get((node.kind, node.name)) is node]
+
+
+_SERIALS = count()
+_NO_FRONT = ChildHeap()
+_NO_CHILDREN: dict[tuple[NodeKind, str], ShareNode] = {}
+_NO_HEADS: dict[Items, int] = {}
+_NO_EQUALS: dict[Equality, EqualJobs] = {}
+_NO_STARTS: list[int] = []
+_ZEROS: dict[int, list[int]] = {}
+
+
+def shared_zeros(width: int) -> list[int]:
+    """A vector of zeros that all jobs share for which it has not become another one; never changed in place."""
+    return _ZEROS.setdefault(width, [0] * width)
+
+
+def own_target(leaf: JobNode) -> None:
+    """Before the integer target of a job changes in place: give it a vector of its own."""
+    if leaf.integer_target is _ZEROS.get(len(leaf.integer_target)):
+        leaf.integer_target = list(leaf.integer_target)
+
+
+class ShareNode:
+    """A node of the share tree."""
+
+    __slots__ = (
+        "able_asks",
+        "able_count",
+        "branches",
+        "ceiling",
+        "child_heap",
+        "children",
+        "claims",
+        "deserved",
+        "dirty",
+        "due",
+        "elastic",
+        "entitled",
+        "equal_jobs",
+        "exact",
+        "gone",
+        "guarantee",
+        "heap_entry",
+        "held",
+        "held_heads",
+        "inqueue",
+        "integer_target",
+        "kind",
+        "last_turn",
+        "latest",
+        "latest_owed",
+        "lending_entry",
+        "lending_heap",
+        "lent_flagged",
+        "name",
+        "owed_asks",
+        "owed_count",
+        "parent",
+        "queue_name",
+        "rank",
+        "request",
+        "serial",
+        "stale",
+        "stale_owed",
+        "user_ceilings",
+        "waiting_heads",
+        "weight",
+    )
+
+    def __init__(self, kind: NodeKind, name: str, parent: ShareNode | None, width: int) -> None:
+        self.kind = kind
+        self.name = name
+        self.parent = parent
+        job = kind is NodeKind.JOB  # jobs have no children and are many: they share the empty containers
+        self.children: dict[tuple[NodeKind, str], ShareNode] = _NO_CHILDREN if job else {}
+        self.branches: dict[tuple[NodeKind, str], ShareNode] = _NO_CHILDREN if job else {}  # children that are no jobs
+        self.equal_jobs: dict[Equality, EqualJobs] = _NO_EQUALS if job else {}  # the jobs among the children, in groups
+        self.weight = 1.0
+        self.queue_name: str | None = None  # the Queue object behind a queue node
+        self.serial = next(_SERIALS)
+        self.rank: Rank = (0, kind, name, self.serial)  # the final tie-break
+        # Jobs that hold nothing share one vector of zeros: ``charge`` makes their own. So do those without a target.
+        self.held: list[int] = shared_zeros(width) if job else [0] * width
+        # The entitlement three times: exact, in units of 2^-40 so that a third and two thirds add up to one; rounded,
+        # for reports; and as floats, for keys. Only the exact values are summed.
+        self.exact: list[int] = shared_zeros(width) if job else [0] * width
+        self.entitled: list[int] = shared_zeros(width) if job else [0] * width
+        self.due: list[float] = [0.0] * width
+        self.latest = 0  # latest start below; an upper bound while stale
+        self.stale = False
+        self.latest_owed = 0  # the same over starts made while owed (docs/fairness.md, section 3.2, ties in rounding)
+        self.stale_owed = False
+        self.last_turn = 0  # when a queue or job was last served while owed, whether or not that task still runs
+        # Bounds, where some plugin sets them (docs/fairness.md, sections 6.1 to 6.3 and 8.3).
+        self.guarantee: list[int] | None = None  # reserved: unavailable to other queues
+        self.ceiling: list[int] | None = None  # real capability: the most that may be held below
+        self.deserved: Items | None = None  # deserved amount; of the resources named, zeros included
+        self.user_ceilings: dict[str, list[int]] | None = None  # of a leaf queue: the most each user may hold
+        # Of a queue: the holdings of its jobs and the claims of its child queues; kept while any queue has a guarantee.
+        nothing = shared_zeros(width)
+        self.claims: list[int] = nothing if job else [0] * width
+        # More counters of every level (docs/fairness.md, section 6.6): total demand; admitted but not yet held; held
+        # beyond what must run. Most jobs never have any of the last two, and none of the three without a ledger.
+        self.request: list[int] = nothing if job else [0] * width
+        self.inqueue: list[int] = nothing if job else [0] * width
+        self.elastic: list[int] = nothing if job else [0] * width
+        # Rounding (see ``rounding``): the integer targets below, and the next units of the jobs below, counted by their
+        # request; of running units, and of pending ones.
+        self.integer_target: list[int] = nothing if job else [0] * width
+        self.held_heads: dict[Items, int] = _NO_HEADS if job else {}
+        self.waiting_heads: dict[Items, int] = _NO_HEADS if job else {}
+        self.gone = False  # removed from the tree
+        # Candidates below, counted per resource that their units ask for; resources with a count > 0 are requested.
+        # A job has no counts: it is one candidate or none.
+        self.able_count: list[int] = nothing if job else [0] * width
+        self.owed_count: list[int] = nothing if job else [0] * width
+        self.able_asks: tuple[int, ...] = ()
+        self.owed_asks: tuple[int, ...] = ()
+        self.child_heap = _NO_FRONT if job else ChildHeap()
+        self.heap_entry: Entry | None = None
+        self.dirty = False
+        self.lending_heap = _NO_FRONT if job else ChildHeap()
+        self.lending_entry: Entry | None = None
+        self.lent_flagged = False
+
+    def entitle(self, exact: list[int]) -> bool:
+        """Set the entitlement; returns whether it changed."""
+        if exact == self.exact:
+            return False
+        self.exact = exact
+        self.entitled = [(amount + EXACT // 2) // EXACT for amount in exact]
+        self.due = [amount / EXACT for amount in exact]
+        return True
+
+    @property
+    def path(self) -> str:
+        """Names from the root down, as reports show them."""
+        names: list[str] = []
+        node: ShareNode | None = self
+        while node is not None:  # a loop: a tree may be deeper than Python's stack
+            names.append(node.name)
+            node = node.parent
+        return "/".join(reversed(names))
+
+    @property
+    def queue(self) -> ShareNode:
+        """The queue of this node: the node itself, or the queue of this job or namespace."""
+        node = self
+        while node.kind is not NodeKind.QUEUE:
+            assert node.parent is not None
+            node = node.parent
+        return node
+
+    def walk(self) -> Iterator[ShareNode]:
+        """This node and everything below, parents first."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(node.children.values())
+
+    def walk_inner(self) -> Iterator[ShareNode]:
+        """The same without jobs, in the same order: there may be very many jobs."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(node.branches.values())
+
+    def __repr__(self) -> str:
+        return f"ShareNode({self.path})"
+
+
+class JobNode(ShareNode):
+    """A job in the tree: its holdings, its demand, and what it would start next (its unit)."""
+
+    __slots__ = (
+        "_unit",
+        "able",
+        "after",
+        "arrival",
+        "ask",
+        "at",
+        "base",
+        "before",
+        "counted_able",
+        "counted_owed",
+        "demand",
+        "equals",
+        "gang",
+        "head",
+        "head_held",
+        "head_room",
+        "integer_line",
+        "integer_task_counts",
+        "integer_tasks",
+        "job",
+        "line",
+        "owed_starts",
+        "path_tasks",
+        "rank_class",
+        "run",
+        "started",
+        "starts",
+        "taken",
+        "user",
+        "user_held",
+        "waiting_line",
+    )
+
+    def __init__(self, job: Job, parent: ShareNode, width: int) -> None:
+        super().__init__(NodeKind.JOB, job.key, parent, width)
+        self.job = job
+        self.user = ""  # owner of the job (docs/fairness.md, section 8.4)
+        # The user's holdings in this queue, shared by all the user's jobs there; None where users are not limited.
+        self.user_held: defaultdict[int, int] | None = None
+        self._unit: Any = None  # see ``unit``
+        self.arrival = 0  # when it began to wait for that unit: a number that grows from job to job
+        self.waiting_line: WaitingLine | None = None  # the equal jobs among which it waits; None: by itself
+        self.starts: list[int] = _NO_STARTS  # start times of the tasks it holds, ascending
+        self.owed_starts: list[int] = _NO_STARTS  # those made while it was owed
+        self.before: tuple[int, ...] = ()  # keys of the plugins before the share in the tiers
+        self.after: tuple[int, ...] = ()  # and after it
+        self.rank_class: tuple[int, ...] = ()  # the permanent part of ``before``: the job's class in the target
+        self.demand = NO_DEMAND
+        self.path_tasks: tuple[Task, ...] = ()  # the tasks of its demand in that order; not kept if they are all equal
+        self.started = False  # whether its gang has started
+        self.gang = 1  # tasks it can start with (what is missing to its minimum counts from here)
+        self.equals: EqualJobs | None = None  # the jobs that share its entitlement; None: no target was solved for it
+        self.integer_tasks = 0  # the tasks of its integer target
+        self.integer_task_counts: dict[Items, int] | None = None  # heterogeneous tasks, by kind (see ``task_rights``)
+        self.base: list[int] = shared_zeros(width)  # the part of its integer target that its own entitlement covers
+        self.integer_line: Line | None = None  # all of its units; None: its holdings or demand have changed
+        # The line from which units are handed out, and how many of each run are; the first run with units left, the run
+        # that the job offers in a pass, and the request of a unit of that run.
+        self.line: Line = ()
+        self.taken: list[int] = []
+        self.run = 0
+        self.at = 0
+        self.head: Items = ()
+        self.head_held = False
+        self.head_room: Items = ()  # what a pass must have left: the head and, before a pending head, running units
+        self.ask: Items | None = None  # the request of its unit; None: nothing it could start
+        self.able = (
+            False  # whether it is a candidate: the unit can be placed now, no gate rejects it (see waiting_line)
+        )
+        self.counted_able: Items | None = None
+        self.counted_owed: Items | None = None
+
+    @property
+    def unit(self) -> Any:
+        """What it would start next, an AllocationUnit; None: nothing."""
+        return self._unit if self.waiting_line is None else self.waiting_line.unit
+
+    @unit.setter
+    def unit(self, unit: Any) -> None:
+        self._unit = unit
+
+    @property
+    def placeable(self) -> bool:
+        """Whether its unit may be placeable now and no gate rejects it."""
+        return self.able if self.waiting_line is None else self.waiting_line.able
+
+    @property
+    def targets(self) -> tuple[float, ...]:
+        """The tasks it is entitled to of each piece of its demand, real numbers; empty if no target was solved."""
+        return self.equals.targets or () if self.equals is not None else ()
+
+    @property
+    def target(self) -> float:
+        """The tasks it is entitled to, a real number."""
+        return sum(self.targets[: len(self.demand.parts)])
+
+
+def latest_start(node: ShareNode) -> int:
+    """When a job below was last served: the latest start of a task that still runs there, 0 for none.
+
+    Starts only raise it. When the latest task ends, the value is recomputed once, on demand: a task that ends is rarely
+    the latest of a large subtree, so that is cheap.
+    """
+    if node.stale:
+        if isinstance(node, JobNode):
+            node.latest = node.starts[-1] if node.starts else 0
+        else:
+            node.latest = max(map(latest_start, node.children.values()), default=0)
+        node.stale = False
+    return node.latest
+
+
+def latest_owed_start(node: ShareNode) -> int:
+    """The same over starts made while owed: lent work does not count as a queue's turn."""
+    if node.stale_owed:
+        if isinstance(node, JobNode):
+            node.latest_owed = node.owed_starts[-1] if node.owed_starts else 0
+        else:
+            node.latest_owed = max(map(latest_owed_start, node.children.values()), default=0)
+        node.stale_owed = False
+    return node.latest_owed
