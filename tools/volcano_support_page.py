@@ -92,14 +92,15 @@ that is not in this table.
 SUITES_HEAD = """
 ## End-to-end suites
 
-`make test-volcano` runs Volcano's own suites {suites} against `pumice up`. They are compiled unchanged
-from the Go module `volcano.sh/volcano`, in the version that [volcano_suites.py](../tools/volcano_suites.py) names. The
-scheduler has the configuration of Volcano's CI, less the plugins that are not there, and Volcano's defaults for the
-queue of jobs that name none, for reclaim and for `enableJobStarving`. Every case passes but these, which
+`make test-volcano` runs Volcano's own suites {suites} against `pumice up`, with `SERVER=kubernetes` against a real
+kube-apiserver with simulated kubelets, and with `SERVER=nodes` against real kubelets and containers. They are compiled
+unchanged from the Go module `volcano.sh/volcano`, in the version that [volcano_suites.py](../tools/volcano_suites.py)
+names. The scheduler has the configuration of Volcano's CI, less the plugins that are not there, and Volcano's defaults
+for the queue of jobs that name none, for reclaim and for `enableJobStarving`. Every case passes but these, which
 [differences.yaml](../tests/volcano/differences.yaml) names one by one:
 
-| suite | cases | | reason |
-|---|---|---|---|
+| suite | cases | server | | reason |
+|---|---|---|---|---|
 """
 
 DIFFERENCES = Path(__file__).parent.parent / "tests" / "volcano" / "differences.yaml"
@@ -144,7 +145,9 @@ def _suites() -> Iterator[str]:
     yield SUITES_HEAD.format(suites=", ".join(suites))
     for suite, entries in suites.items():
         for entry in entries:
-            yield f"| `{suite}` | {len(entry['cases'])} | {entry['class']} | {entry['reason']} |\n"
+            servers = entry.get("server", "all")
+            where = servers if isinstance(servers, str) else ", ".join(servers)
+            yield f"| `{suite}` | {len(entry['cases'])} | {where} | {entry['class']} | {entry['reason']} |\n"
 
 
 def _arguments() -> Iterator[Feature]:
