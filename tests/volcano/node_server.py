@@ -30,7 +30,8 @@ LIBRARY = "docker.io/library"
 BUSYBOX_IMAGES = ("busybox:latest", "busybox:1.24")
 NGINX_IMAGES = ("nginx:latest", "nginx:1.29.3-alpine")
 BUSYBOX_PACKAGE, BUSYBOX = "busybox-static", "busybox"
-SERVE = [f"/bin/{BUSYBOX}", "httpd", "-f", "-p", "80"]
+SERVE = ["sh", "-c", "trap 'exit 0' TERM; httpd -f -p 80 & wait"]
+"""Like nginx it ends at SIGTERM, which the first process of a container ignores unless it handles it."""
 POLL_SECONDS = 0.2
 POD_SETTINGS = {
     "nodeSelector": {"kubernetes.io/hostname": "control-plane"},

@@ -98,6 +98,7 @@ def main(given: list[str] | None = None) -> int:
             cluster = conformance_cluster(SERVERS[arguments.server], work, folder())
             run, at_once = partial(run_on, stack.enter_context(cluster)), len(suites)
         pool = stack.enter_context(ThreadPoolExecutor(at_once))
+        stack.callback(pool.shutdown, cancel_futures=True)  # after an interrupt no further suite begins
         runs = {suite: pool.submit(run, suite, differences.get(suite, []), options) for suite in suites}
         found = [_report(suite, run) for suite, run in runs.items()]
     return int(not all(found))
