@@ -12,6 +12,8 @@ COMPILED = $(CURDIR)/build/compiled
 export PUMICE_ENGINE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pumice/compiled-engine
 PIP     := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 LOCKED  := $(PIP) install --require-hashes
+# Many images set this. The tests start hundreds of processes, and each would then compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # $(PYTHON) if given, else the first of these that is new enough and can make a virtual environment.
 CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)

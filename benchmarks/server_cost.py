@@ -2,7 +2,8 @@
 
 Both are folders with the sources (``src``) of a version. They take turns, a fresh server for each turn, and the least
 processor time of all turns counts: a busy machine can only add to it. Measured are creates and binds of pods, creates
-of pods that watchers follow, and the resident memory before the first request.
+of pods that watchers follow, the time from the request to the event at a watcher, and the resident memory before the
+first request.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ import contextlib
 import http.client
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks import kubernetes
 
-TURNS, PODS, WATCHERS = 5, 300, 20
+TURNS, PODS, WATCHERS = 5, 2000, 20
 NAMESPACE = "/api/v1/namespaces/default"
-TICKS = os.sysconf("SC_CLK_TCK")
 HOST = "127.0.0.1"
 
 
@@ -59,9 +61,9 @@ def served(sources: Path) -> Iterator[tuple[int, int]]:
 
 
 def processor_seconds(process: int) -> float:
-    """What a process has used so far."""
-    words = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
-    return (int(words[11]) + int(words[12])) / TICKS
+    """What the threads of a process have used so far."""
+    threads = Path(f"/proc/{process}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 
 
 def resident_megabytes(process: int) -> float:
@@ -85,6 +87,7 @@ def measured(sources: Path) -> dict[str, float]:
             watcher.request("GET", f"{NAMESPACE}/pods?watch=true&labelSelector=none%3Dsuch")
             watcher.getresponse()
         found["create, watched"] = _cost(process, lambda: _write(client, PODS, "watched"))
+        found["event"] = _event_latency(client, port, stack) * 1e6
         return found
 
 
@@ -92,6 +95,21 @@ def _cost(process: int, work: Callable[[], None]) -> float:
     before = processor_seconds(process)
     work()
     return (processor_seconds(process) - before) / PODS * 1e6
+
+
+def _event_latency(client: http.client.HTTPConnection, port: int, stack: contextlib.ExitStack) -> float:
+    """The median time from sending a pod to reading its event, in seconds."""
+    watcher = http.client.HTTPConnection(HOST, port)
+    stack.callback(watcher.close)
+    watcher.request("GET", f"{NAMESPACE}/pods?watch=true&labelSelector=app%3Dseen")
+    events = watcher.getresponse()
+    taken = []
+    for number in range(PODS // 10):
+        begun = time.perf_counter()
+        _write(client, 1, f"seen-{number}", label="seen")
+        events.readline()
+        taken.append(time.perf_counter() - begun)
+    return statistics.median(taken)
 
 
 def _post(client: http.client.HTTPConnection, path: str, document: object) -> None:
@@ -102,10 +120,10 @@ def _post(client: http.client.HTTPConnection, path: str, document: object) -> No
         raise RuntimeError(f"{path}: {answer.status} {content[:300]!r}")
 
 
-def _write(client: http.client.HTTPConnection, count: int, prefix: str) -> None:
+def _write(client: http.client.HTTPConnection, count: int, prefix: str, label: str = "x") -> None:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
     for number in range(count):
-        about = {"name": f"{prefix}-{number}", "labels": {"app": "x"}}
+        about = {"name": f"{prefix}-{number}", "labels": {"app": label}}
         _post(client, f"{NAMESPACE}/pods", {"metadata": about, "spec": {"containers": [container]}})
 
 

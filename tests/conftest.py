@@ -25,8 +25,8 @@ from tests.support.processes import accept_interrupts, end_all_processes
 # No profile measures time: on a busy machine that would fail tests which are right.
 _TIMELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.large_base_example]}
 
-settings.register_profile("default", max_examples=40, derandomize=True, **_TIMELESS)
-settings.register_profile("quick", max_examples=20, derandomize=True, **_TIMELESS)
+settings.register_profile("default", max_examples=25, derandomize=True, **_TIMELESS)
+settings.register_profile("quick", max_examples=15, derandomize=True, **_TIMELESS)
 settings.register_profile("long", max_examples=2000, derandomize=False, print_blob=True, **_TIMELESS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

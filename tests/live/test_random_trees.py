@@ -31,10 +31,10 @@ STILL = 2.0
 """Seconds without any change that count as rest: several cycles of the scheduler and periods of its statuses."""
 
 
-def test_queue_shortfall_stays_below_two_tasks_on_three_trees(world: World) -> None:
-    # One tree of each style. Which tasks start first depends on when they are seen, and a small task behind a larger
-    # one that found no room may be left out of a whole target: so far a group was short by 1.12 tasks at most.
-    judge(world, range(3, 6), most=2)
+def test_queue_shortfall_stays_below_two_tasks_on_one_tree(world: World) -> None:
+    # Which tasks start first depends on when they are seen, and a small task behind a larger one that found no room may
+    # be left out of a whole target: so far a group was short by 1.12 tasks at most.
+    judge(world, range(3, 4), most=2)
 
 
 @pytest.mark.long

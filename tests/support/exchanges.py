@@ -56,6 +56,9 @@ _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _REVISION = re.compile(r'(\\?"resourceVersion\\?":\\?")\d+')  # in an object that a message holds
 _AGE = re.compile(r"^(<invalid>|(\d+[smhdy])+)$")
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
+_TRUSTING = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # one for all requests; it does not read the system's authorities
+_TRUSTING.check_hostname = False
+_TRUSTING.verify_mode = ssl.CERT_NONE
 
 
 @dataclass
@@ -265,10 +268,7 @@ class Player:
         place = urlsplit(self.url)
         connection: http.client.HTTPConnection
         if place.scheme == "https":
-            trusting = ssl.create_default_context()
-            trusting.check_hostname = False
-            trusting.verify_mode = ssl.CERT_NONE
-            connection = http.client.HTTPSConnection(place.hostname or "", place.port, timeout=30, context=trusting)
+            connection = http.client.HTTPSConnection(place.hostname or "", place.port, timeout=30, context=_TRUSTING)
         else:
             connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
         try:

@@ -221,6 +221,8 @@ class Store:
         There may be more even if few are returned: continue from the returned revision. Changes that are still in
         memory are returned even if compacted, so that compaction does not cut off a watcher that is up to date.
         """
+        if after >= self.revision:  # every watcher asks once more after it has taken the newest change
+            return [], after
         if after >= self._recent.floor(prefix):
             found = self._recent.since(prefix, after)
             if len(found) <= limit:

@@ -34,7 +34,7 @@ def publish_status(context: SchedulingContext) -> None:
         key = leaf.job.key
         if leaf.placeable or leaf.unit is None:
             continue
-        if context.unstartable.is_reported(key):  # that condition is more specific
+        if context.unstartable.is_reported(key) or key in context.partial_gangs:  # those conditions are more specific
             continue
         context.decided.condition_once(key, "NotEnoughResources", reason)
         if leaf.waiting_line is not None:

@@ -70,7 +70,7 @@ def test_many_tasks_are_counted_not_listed() -> None:
 
 
 def test_plan_on_a_decision_log(tmp_path: Path) -> None:
-    recorded_life(tmp_path / "log", 3)
+    recorded_life(tmp_path / "log", 3, seconds=3)
     values = json.loads(plan("--delete", "node/n0", "--log", tmp_path / "log", "-o", "json").output)
     assert values["basis"] == f"decision log {tmp_path / 'log'}"
     assert values["evicted"] or values["queues"][0]["entitled"]["before"] != values["queues"][0]["entitled"]["after"]

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesim.api.status import ApiError
@@ -80,13 +80,11 @@ def _check(resource: Resource, written: Object, old: Object) -> None:
 
 
 @pytest.mark.parametrize("resource", [PODS, NODES], ids=["pods", "nodes"])
-@settings(max_examples=150, deadline=None)
 @given(spec=JUNK, status=JUNK)
 def test_junk(resource: Resource, spec: Any, status: Any) -> None:
     _check(resource, named("p", spec=spec, status=status), created() if resource is PODS else create(NODES, named("p")))
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     spec=fitting(PODS.schema.openapi["properties"]["spec"]), status=fitting(PODS.schema.openapi["properties"]["status"])
 )
@@ -95,7 +93,6 @@ def test_pods_of_the_right_types(spec: Any, status: Any) -> None:
     _check(PODS, named("p", spec=spec, status=status), created(schedulingGates=[{"name": "x"}]))
 
 
-@settings(max_examples=120, deadline=None)
 @given(fields=st.data())
 def test_containers_of_the_right_types(fields: Any) -> None:
     shape = PODS.schema.openapi["properties"]["spec"]["properties"]["containers"]["items"]
@@ -104,7 +101,6 @@ def test_containers_of_the_right_types(fields: Any) -> None:
     _check(PODS, named("p", spec={"containers": [drawn], "volumes": [{"name": "a"}]}), created())
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     spec=fitting(NODES.schema.openapi["properties"]["spec"]),
     status=fitting(NODES.schema.openapi["properties"]["status"]),

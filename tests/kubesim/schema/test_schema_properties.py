@@ -4,7 +4,7 @@ import copy
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesim.schema import DEEPEST, Schema, SchemaError, deeper
@@ -87,7 +87,6 @@ def schemas(draw: st.DrawFn) -> Schema:
 
 
 @given(schemas(), OBJECTS)
-@settings(max_examples=150)
 def test_pruning_and_defaulting_twice_changes_nothing_more(schema: Schema, obj: dict[str, Any]) -> None:
     schema.prune(obj)
     pruned = copy.deepcopy(obj)
@@ -101,7 +100,6 @@ def test_pruning_and_defaulting_twice_changes_nothing_more(schema: Schema, obj: 
 
 
 @given(schemas(), OBJECTS)
-@settings(max_examples=150)
 def test_any_object_is_judged_and_left_alone(schema: Schema, obj: dict[str, Any]) -> None:
     before = copy.deepcopy(obj)
     for problem in [*schema.mistyped(obj), *schema.validate(obj)]:
@@ -110,7 +108,6 @@ def test_any_object_is_judged_and_left_alone(schema: Schema, obj: dict[str, Any]
 
 
 @given(schemas(), OBJECTS)
-@settings(max_examples=150)
 def test_what_is_quickly_found_right_is_right(schema: Schema, obj: dict[str, Any]) -> None:
     # The quick verdict and the slow findings are two programs; the quick one may only err on one side.
     from kubesim.schema.errors import findings
@@ -133,7 +130,6 @@ def _edited(old: Any, choose: st.DataObject) -> Any:
 
 
 @given(schemas(), OBJECTS, st.data())
-@settings(max_examples=150)
 def test_a_change_of_a_stored_object_is_judged_as_the_whole(
     schema: Schema, stored: dict[str, Any], choose: st.DataObject
 ) -> None:
@@ -174,7 +170,6 @@ def test_what_was_pruned_is_named(schema: Schema, obj: dict[str, Any]) -> None:
 
 
 @given(JSON)
-@settings(max_examples=150)
 def test_any_json_is_a_schema_or_refused(openapi: Any) -> None:
     try:
         schema = Schema(openapi)
@@ -196,7 +191,6 @@ def test_any_json_is_a_schema_or_refused(openapi: Any) -> None:
     ),
     OBJECTS,
 )  # fmt: skip
-@settings(max_examples=250)
 def test_keywords_with_anything_in_them(field: dict[str, Any], obj: dict[str, Any]) -> None:
     try:
         schema = Schema({"type": "object", "properties": {"spec": field}})

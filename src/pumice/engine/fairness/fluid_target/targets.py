@@ -231,7 +231,8 @@ def _sum_up(tree: ShareTree, known: KnownTargets, moved: dict[ShareNode, None]) 
         for node in known.inner:
             more[node] = [-amount for amount in node.exact]
         for node in known.inner:
-            _add_above(more, node, known.given_below[node])
+            if any(amounts := known.given_below[node]):  # most inner nodes of a deep tree hold no jobs themselves
+                _add_above(more, node, amounts)
     for node, sums in more.items():
         if node.entitle([a + b for a, b in zip(node.exact, sums, strict=True)]):
             tree.flag(node)
