@@ -365,6 +365,11 @@ def test_steer_keeps_room_like_the_slow_scheduler(seed, patience):
     compare(random.Random(seed), Rules(patience=patience), cycles=6)
 
 
+def test_steer_keeps_room_for_the_owed_one_of_unlike_tasks():
+    # In the third cycle no task of a job of unlike tasks fits: room is kept for the one that is owed, not the first.
+    compare(random.Random(180), Rules(patience=0), cycles=3, upheaval=0.2, unlike=0.3)
+
+
 @fewer_examples(6)
 @given(seeds)
 def test_flat_drf_decides_like_the_slow_scheduler(seed):

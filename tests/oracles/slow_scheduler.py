@@ -157,7 +157,7 @@ class SlowScheduler(SlowCluster):
         return offers[name], name in owed
 
     def offer(self, key: str, cycle: Cycle) -> list[Pod] | None:
-        """What a job would start next: of unlike tasks the first that is open and owed, else open, else the first."""
+        """What a job would start next: of unlike tasks the first that is open and owed, else open, else owed."""
         job = self.jobs[key]
         if not self.takes_work(cycle.lines[key]) or not self.valid(job):
             return None
@@ -166,8 +166,8 @@ class SlowScheduler(SlowCluster):
             return gang if self.asks(gang) else None  # backfill serves those that ask for nothing
         units = self.single_tasks(job)
         fitting = [unit for unit in units if self.open(unit, cycle)]
-        owed = [unit for unit in fitting if self.owed(key, unit, cycle)]
-        return next(iter([*owed, *fitting, *units]), None)
+        owed = [unit for unit in units if self.owed(key, unit, cycle)]
+        return next(iter([*(unit for unit in fitting if unit in owed), *fitting, *owed, *units]), None)
 
     def gang_to_start(self, job: JobSpec, cycle: Cycle) -> list[Pod]:
         """The first tasks for which the empty cluster has room, or others where these find no place now."""

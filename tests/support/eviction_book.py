@@ -10,7 +10,7 @@ had a place, as what was given earlier in a cycle may be withdrawn later in it, 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -98,8 +98,10 @@ class Book:
             held = self.held_by(queue.name)
             for j, most in queue.capability if self.limited else ():
                 assert held[j] <= most, f"queue {queue.name} holds {held}, its capability is {queue.capability}"
+        reclaimers = self.engine.context.reclaimers
+        assert reclaimers.exchanged == self._exchanges, "an exchange for which nobody made way"
         if self.steer:
-            assert self.engine.context.reclaimers.without_gain == 0, "by its own count a reclaim brought nothing"
+            assert reclaimers.without_gain == 0, "by its own count a reclaim brought nothing"
 
     def _took(self, departures: list[Eviction]) -> None:
         """In the middle of a cycle: somebody has just taken; what was decided last is what came of it."""
@@ -202,6 +204,8 @@ class Book:
         if exchanges > self._exchanges:
             self._exchanges = exchanges
             self._exchanged(commit)
+            if not self._was_owed(commit):
+                self._targets_kept(commit)
         elif self.steer:
             self._targets_kept(commit)
             if commit.action == "reclaim":
@@ -210,8 +214,11 @@ class Book:
 
     # --- rules ------------------------------------------------------------------------------------------------------
 
+    def _tasks_of(self, job: str) -> list[Seen]:
+        return [seen for seen in self.tasks.values() if seen.job == job]
+
     def _started(self, job_key: str) -> bool:
-        mine = [seen for seen in self.tasks.values() if seen.job == job_key]
+        mine = self._tasks_of(job_key)
         held = sum(seen.status.held for seen in mine)
         unfinished = sum(seen.status.unfinished for seen in mine)
         done = sum(seen.status is TaskStatus.SUCCEEDED for seen in mine)
@@ -264,13 +271,14 @@ class Book:
         assert not commit.victims or not wrong, f"{commit}: the victims are in the wrong queues"
 
     def _targets_kept(self, commit: Commit) -> None:
-        for job in {self.tasks[key].job for key in commit.victims}:
+        gone = [*commit.victims, *commit.withdrawn]
+        for job in {self.tasks[key].job for key in gone}:
             leaf = self.engine.tree.jobs[job]
             if leaf.integer_task_counts is not None:
                 self._tasks_kept(commit, leaf)
                 continue
             held = self.held(job)
-            asked = {j for key in commit.victims if self.tasks[key].job == job for j in _asks(self.tasks[key].request)}
+            asked = {j for key in gone if self.tasks[key].job == job for j in _asks(self.tasks[key].request)}
             for j in asked:
                 assert held[j] >= leaf.integer_target[j], (
                     f"{commit}: {job} holds {held}, its whole target is {leaf.integer_target}"
@@ -294,6 +302,16 @@ class Book:
                 assert short < gain, f"{commit}: {group.path} is left with {held}, entitled to {group.due}"
                 group = group.parent
 
+    def _was_owed(self, commit: Commit) -> bool:
+        """Whether the preemptor was owed anything that it could start: its unit or, once its gang runs, any task."""
+        leaf, claimed = self.engine.tree.jobs[commit.preemptor], [key for key, _ in commit.claims]
+        mine = self._tasks_of(commit.preemptor)
+        held = [seen.request for seen in mine if seen.status.held and seen.key not in claimed]
+        units = [[self.tasks[key].request for key in claimed if self.tasks[key].job == commit.preemptor]]
+        if len(units[0]) == 1:
+            units += [[seen.request] for seen in mine if seen.status is TaskStatus.PENDING]
+        return any(_is_within(leaf, held, unit) for unit in units)
+
     def _gains(self, commit: Commit, group: ShareNode) -> dict[int, int]:
         """What a group with the preemptor below it gains: the unit, less the victims below the group."""
         inside = {leaf.name for leaf in group.walk() if isinstance(leaf, JobNode)}
@@ -312,7 +330,7 @@ class Book:
     def _tasks_kept(self, commit: Commit, leaf: JobNode) -> None:
         """Of unlike tasks: of every kind that was lost as many are left as are in the whole target."""
         left = self._kinds(leaf.name)
-        for key in commit.victims:
+        for key in (*commit.victims, *commit.withdrawn):
             kind = _items(self.tasks[key].request)
             if self.tasks[key].job == leaf.name:
                 assert left[kind] >= leaf.integer_task_counts.get(kind, 0), (
@@ -334,12 +352,14 @@ class Book:
                 assert queue.reclaimable, f"{commit}: queue {name} is not reclaimable"
 
     def _minimums_hold(self, decisions: list[Decision]) -> None:
-        running = self._running()
-        for job in {decision.job for decision in decisions if isinstance(decision, Evict)}:
+        evictions = [decision for decision in decisions if isinstance(decision, Evict)]
+        own = {evict.job for evict in evictions if evict.job == evict.preemptor}  # they replace tasks of theirs
+        running = self._running({each.task for each in decisions if isinstance(each, Pipeline) and each.job in own})
+        for job in {evict.job for evict in evictions}:
             spec, left = self.spec(job), running[job]
-            held = any(seen.status.held for seen in self.tasks.values() if seen.job == job)
-            if not held or self.running_before[job].total() < spec.min_member:
-                continue
+            runs = any(seen.status.held and seen.status is not TaskStatus.PIPELINED for seen in self._tasks_of(job))
+            if not runs or self.running_before[job].total() < spec.min_member:
+                continue  # it went whole, and may have been given places again, or was not whole before
             assert left.total() >= spec.min_member, f"{job} is left with {left.total()} of at least {spec.min_member}"
             for role, least in spec.min_task_member.items():
                 if self.running_before[job][role] >= least:
@@ -347,11 +367,12 @@ class Book:
 
     # --- sums -------------------------------------------------------------------------------------------------------
 
-    def _running(self) -> defaultdict[str, Counter[str]]:
-        """How many tasks of each job, by role, run or have succeeded."""
+    def _running(self, starting: Container[str] = ()) -> defaultdict[str, Counter[str]]:
+        """How many tasks of each job, by role, run or have succeeded; of those that wait on a node, only these."""
         found: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for seen in self.tasks.values():
-            if seen.status.held or seen.status is TaskStatus.SUCCEEDED:
+            runs = seen.status.held and seen.status is not TaskStatus.PIPELINED
+            if runs or seen.status is TaskStatus.SUCCEEDED or seen.key in starting:
                 found[seen.job][self.engine.state.tasks[seen.key].spec.role] += 1
         return found
 
@@ -453,3 +474,14 @@ def _items(request: Request) -> Items:
 
 def _asks(request: Request) -> list[int]:
     return [j for j, amount in enumerate(request) if amount and j != PODS]
+
+
+def _is_within(leaf: JobNode, held: Sequence[Request], unit: Sequence[Request]) -> bool:
+    """Whether a job that holds this, and starts a unit, stays within its whole target; unlike tasks count by kind."""
+    counts = leaf.integer_task_counts
+    if counts is not None:
+        running = Counter(map(_items, held))
+        if any(running[kind] + more > counts.get(kind, 0) for kind, more in Counter(map(_items, unit)).items()):
+            return False
+    asked = {j for request in unit for j in _asks(request)}
+    return all(sum(request[j] for request in (*held, *unit)) <= leaf.integer_target[j] for j in asked)

@@ -217,7 +217,8 @@ class Player:
             return "<age>"
         for word, known in self.kept.items():
             if known and word != "ns":
-                value = re.sub(rf"(?<![\w-]){re.escape(known)}(?![\w-])", f"<{word}>", value)
+                # not inside a word or a time: a revision may be the number of the minute
+                value = re.sub(rf"(?<![\w:-]){re.escape(known)}(?![\w:-])", f"<{word}>", value)
         value = _TIME.sub("<time>", _UID.sub("<uid>", value))
         value = _REVISION.sub(r"\1<revision>", value)
         return re.sub(r"(current: |too old resource version: \d+ \()\d+", r"\1<revision>", value)

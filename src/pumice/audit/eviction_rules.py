@@ -7,7 +7,7 @@ docs/fairness.md, sections 9.7 to 9.9 and 10.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -137,18 +137,21 @@ class EvictionRules:
         """Check what the victims' jobs and queues are left with."""
         evictions = [each for each in decisions if each.does == "evict" and each.action in FOR_OTHERS]
         for job, eviction in {each.job: each for each in evictions}.items():
-            self._minimum_kept(job, eviction)
+            own = any(each.job == job == each.preemptor for each in evictions)
+            starting = {each.task for each in decisions if own and each.does == "pipeline" and each.job == job}
+            self._minimum_kept(job, eviction, starting)
         for eviction in evictions if self._policy.limited else ():
             if eviction.action == "reclaim":
                 self._guarantee_kept(eviction)
 
-    def _minimum_kept(self, key: str, eviction: Decision) -> None:
+    def _minimum_kept(self, key: str, eviction: Decision, starting: Container[str]) -> None:
+        """``starting``: tasks of the job itself that start in place of evicted ones."""
         job = self._ledger.jobs.get(key)
         if job is None or job.spec is None or not self._policy.gangs:
             return
-        left, before = self._running(key), self._before[key]
-        if not any(task.status.held for task in job.tasks.values()):
-            return  # it goes whole
+        left, before = self._running(key, starting), self._before[key]
+        if not any(task.status.held and task.status is not TaskStatus.PIPELINED for task in job.tasks.values()):
+            return  # it goes whole; in the same cycle it may have been given places again
         if before.total() >= job.spec.min_member > left.total():
             message = f"job {key} is left with {left.total()} of at least {job.spec.min_member} tasks"
             self._findings.add("whole gangs", eviction, message)
@@ -246,12 +249,12 @@ class EvictionRules:
         job = self._ledger.jobs.get(key)
         return job.spec.queue if job is not None and job.spec is not None else None
 
-    def _running(self, key: str) -> Counter[str]:
-        """How many tasks of a job, by role, run or have succeeded."""
+    def _running(self, key: str, starting: Container[str] = ()) -> Counter[str]:
+        """How many tasks of a job, by role, run or have succeeded; of those that wait on a node, only ``starting``."""
         job = self._ledger.jobs.get(key)
         tasks = job.tasks.values() if job is not None else ()
-        done = TaskStatus.SUCCEEDED
-        return Counter(task.spec.role for task in tasks if task.status.held or task.status is done)
+        counted = (TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.SUCCEEDED)
+        return Counter(task.spec.role for task in tasks if task.status in counted or task.spec.key in starting)
 
 
 def fits(requests: Sequence[Vector], rooms: Mapping[str, Sequence[int]]) -> bool:

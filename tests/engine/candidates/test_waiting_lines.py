@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pumice.engine.decisions import Condition
+from pumice.model.specs import Constraints
 from tests.support.taking import Shell, taking_engine
 
 
@@ -79,3 +80,26 @@ def test_job_that_gets_a_limit_leaves_its_line() -> None:
     shell.cycle()
     shell.engine.validate()
     assert sum(shell.running(job) for job in late) == 1
+
+
+def test_job_of_a_line_starts_its_first_task_that_fits_after_nodes_have_changed() -> None:
+    # On ssd 3 cpu are idle but reserved for the task of 8, so of the tasks that wait in ours only that of 3 could ever
+    # start there. Then 6 cpu come free on hdd, whose label changes in the same cycle: the task of 4 is first.
+    shell = Shell(taking_engine(actions="allocate", plugins=("gang", "predicates"), arguments={"drf.patience": 0}))
+    shell.node("ssd", 8, labels={"disk": "ssd"})
+    shell.node("hdd", 6)
+    shell.queue("root/ours", "1/1")
+    shell.queue("root/theirs", "1/13")
+    on_ssd = Constraints(node_selector=(("disk", "ssd"),))
+    shell.job("theirs", [(1,)] * 5, constraints=on_ssd)
+    shell.cycle()
+    early = shell.job("ours", [(6,)])
+    shell.cycle()
+    shell.job("theirs", [(8,)], constraints=on_ssd)
+    late = shell.job("ours", [(4,), (3,)])
+    shell.cycle()
+    assert shell.running(late) == 0
+    shell.end_job(early)
+    shell.node("hdd", 6, labels={"disk": "hdd"})
+    shell.cycle()
+    assert shell.running_tasks(late) == [f"{late}-t-0"]

@@ -68,3 +68,25 @@ def test_job_that_is_not_owed_takes_nothing_inside_a_target() -> None:
     shell.settle()
     assert [shell.running(f"ns/{job}") for job in ("count", "train", "small", "middle")] == [3, 0, 1, 1]
     assert shell.evictions == []
+
+
+def test_job_that_is_not_owed_leaves_reserved_capacity_alone() -> None:
+    # Two nodes of 4 cpu, two equal queues. theirs runs 7 tasks of 1 cpu and need not give any back; big, the more
+    # important job of ours, waits for a whole node, where the idle cpu is reserved for it. small must not take that.
+    shell = Shell(taking_engine(arguments={"drf.patience": 0}))
+    shell.node("n0", 4)
+    shell.node("n1", 4)
+    shell.queue("root/ours")
+    shell.queue("root/theirs", reclaimable=False)
+    shell.job("theirs", [(1,)] * 7, name="many")
+    shell.cycle()
+    shell.job("ours", [(4,)], name="big", priority=5)
+    shell.job("ours", [(2,), (1,)], name="small")
+    shell.settle()
+    assert [shell.running(f"ns/{job}") for job in ("many", "big", "small")] == [7, 0, 0]
+    ends = [task.key for task in shell.tasks.values() if task.node == "n1"]
+    assert len(ends) == 3
+    for key in ends:
+        shell.end(key)
+        shell.settle()
+    assert [shell.running(f"ns/{job}") for job in ("many", "big", "small")] == [4, 1, 0]

@@ -419,6 +419,24 @@ def test_gang_tasks_above_minimum_are_evicted_one_by_one() -> None:
     assert victims(shell) == ["a.5", "a.4"]
 
 
+def test_pipelined_task_does_not_count_towards_the_minimum_of_its_gang() -> None:
+    # The gang of at least 2 runs 2 tasks, and a third waits for a task of b to leave. urgent, a more important job of
+    # the same queue, may take one only when all three run: otherwise a single task of the gang would be left running.
+    shell = shell_of(6, "a", "b")
+    shell.grace = 3
+    shell.job("b", [(1,)] * 6, name="other")
+    gang = shell.job("a", [(1,)] * 2, 2, name="gang")
+    shell.settle()
+    shell.put(TaskSpec("ns", "gang-t-2", (1, 0, 1), job=gang, created=99))
+    shell.cycle()
+    assert len(shell.engine.context.pipelined.tasks) == 1
+    shell.job("a", [(1,)], name="urgent", priority=5)
+    for _ in range(12):
+        shell.cycle()
+        assert shell.running("ns/gang") >= 2
+    assert [shell.running(f"ns/{job}") for job in ("other", "gang", "urgent")] == [3, 2, 1]
+
+
 def test_the_minimum_of_a_role_is_kept() -> None:
     # ps 1, worker 2 of ps, ps, w, w, w. The order asks the workers first (they are last); the third may go, then no
     # more of them, but the second ps.

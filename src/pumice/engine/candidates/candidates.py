@@ -268,6 +268,8 @@ class Candidates:
                 return None
             unit = self._choose(menu)
         line = self.lines.find(leaf, unit, menu)
+        if line.unit is not unit:  # nodes have changed since the line chose
+            self.lines.switch(line, unit)
         if line.able is not self.is_open(line.unit):
             self.order.open_line(line, not line.able)
         return line

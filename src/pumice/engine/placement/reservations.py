@@ -9,6 +9,7 @@ long.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,14 @@ class Reservations:
                 held_below.add(branch)
         self._tell(context)
         return self._reserved()
+
+    def stay_idle(self, context: SchedulingContext, indices: Iterable[int]) -> bool:
+        """Whether the tasks pipelined to these nodes use nothing that is reserved and idle there."""
+        kept = [hold for hold in self.active.values() if hold.epoch == context.nodes.epoch]
+        for node, needs in ((context.nodes.nodes[i], hold.needs.get(i, ())) for i in indices for hold in kept):
+            if any(node.future(j) < min(amount, node.free(j)) for j, amount in needs):
+                return False
+        return True
 
     def starts_at(self, leaf: JobNode, now: int) -> int | None:
         """When a job's reservation would start, unless another job below the same child of the root comes first.

@@ -14,6 +14,7 @@ from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.task import Task
 from pumice.engine.transaction import Eviction, Transaction
+from pumice.model.specs import TaskStatus
 
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
@@ -87,7 +88,16 @@ def _on_node(
         transaction.undo_evict(other)
         if any(node.future(j) < 0 for j in range(len(node.idle))):
             transaction.evict(other)
-    return context.policy.can_go_on(leaf.job)
+    return _can_go_on_with(context, task)
+
+
+def _can_go_on_with(context: SchedulingContext, task: Task) -> bool:
+    """Whether the job of a pipelined task can go on once this task runs."""
+    assert task.job is not None
+    task.status = TaskStatus.BINDING
+    answer = context.policy.can_go_on(task.job)
+    task.status = TaskStatus.PIPELINED
+    return answer
 
 
 def _explain(leaf: JobNode, task: Task, gone: Eviction) -> Evict:

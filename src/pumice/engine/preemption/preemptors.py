@@ -322,9 +322,13 @@ class Preemptors:
         before = sibling_keys(judge, leaf) if context.tracing else {}
         transaction = Transaction(context)
         search = self._search(context, leaf, unit, judge, self.search_levels(leaf))
-        if not plan_evictions(context, transaction, search, leaf, unit):
+        owed_unit = context.order.is_owed(leaf, unit.ask)
+        planned = plan_evictions(context, transaction, search, leaf, unit)
+        if planned and not owed_unit and context.reservations is not None:
+            planned = context.reservations.stay_idle(context, transaction.changed_nodes())
+        if not planned or not transaction.evictions:
             transaction.discard()
-            return False
+            return planned  # without victims it is no exchange: allocate lends idle capacity
         self.committed += 1
         self.exchanged += 1
         transaction.commit((), EvictionReason(self.action, leaf, judge, before))

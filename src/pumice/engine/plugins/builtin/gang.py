@@ -27,19 +27,25 @@ class GangPlugin(Plugin):
         return job.spec.minimum
 
     def can_go_on(self, job: Job, without: Task | None = None) -> bool:
-        """Whether the minimum runs or has succeeded and, where jobs start whole, that of every role."""
+        """Whether the minimum runs or has succeeded and, where jobs start whole, that of every role.
+
+        Pipelined tasks do not run yet, and may never start.
+        """
         starts_whole = self.config.on(Flag.JOB_READY)
         if job.spec is None or not (
             starts_whole or self.config.on(Flag.PREEMPTABLE) or self.config.on(Flag.RECLAIMABLE)
         ):
             return True
-        if job.running - (without is not None) + job.succeeded < job.spec.min_member:
+        fewer, least, minimums = int(without is not None), job.spec.min_member, job.spec.min_task_member
+        if job.running - fewer + job.succeeded < least:
             return False
-        if not starts_whole or not job.spec.min_task_member:
+        if job.shown - fewer + job.succeeded >= least and not (starts_whole and minimums):
             return True
-        counted = [t for t in job.tasks.values() if t.status.held or t.status is TaskStatus.SUCCEEDED]
-        roles = Counter(task.spec.role for task in counted if task is not without)
-        return all(roles[role] >= least for role, least in job.spec.min_task_member.items())
+        counted = [t for t in job.tasks.values() if TaskStatus.BINDING <= t.status <= TaskStatus.SUCCEEDED]
+        roles = Counter(t.spec.role for t in counted if t is not without and t.status is not TaskStatus.RELEASING)
+        if roles.total() < least:
+            return False
+        return not starts_whole or all(roles[role] >= needed for role, needed in minimums.items())
 
     def job_valid(self, job: Job) -> str | None:
         """Reject a job until all pods of its minimum exist."""
