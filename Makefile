@@ -77,7 +77,8 @@ test-volcano: $(VENV)/.dev ## Volcano's own end-to-end suites, which are built o
 	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then echo "skipped: no suites of Volcano here"; exit 0; fi; \
 	[ $$status -eq 0 ] || exit $$status; \
 	if [ "$(SERVER)" = kubernetes ]; then K8S_BIN=$$($(BIN)/python -m tools.kubernetes_binaries) || exit; export K8S_BIN; fi; \
-	if [ "$(SERVER)" = nodes ]; then $(BIN)/python -m tools.node_binaries >/dev/null || exit; fi; \
+	if [ "$(SERVER)" = nodes ]; then $(BIN)/python -m tools.node_binaries >/dev/null || exit; \
+	    $(BIN)/python tools/compile_engine.py $(COMPILED) 2>/dev/null || [ $$? -eq 3 ] || exit 1; fi; \
 	$(BIN)/python -m tests.volcano.run $(addprefix --server ,$(SERVER)) $(addprefix --suite ,$(SUITES)) $(ARGS)
 
 test-long: $(VENV)/.dev ## the long tests, one process, printing their distributions

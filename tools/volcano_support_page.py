@@ -92,14 +92,20 @@ that is not in this table.
 SUITES_HEAD = """
 ## End-to-end suites
 
-`make test-volcano` runs Volcano's own suites {suites} against `pumice up`. They are compiled unchanged
-from the Go module `volcano.sh/volcano`, in the version that [volcano_suites.py](../tools/volcano_suites.py) names. The
-scheduler has the configuration of Volcano's CI, less the plugins that are not there, and Volcano's defaults for the
-queue of jobs that name none, for reclaim and for `enableJobStarving`. Every case passes but these, which
+`make test-volcano` runs Volcano's own suites {suites} against `pumice up`, with `SERVER=kubernetes` against a real
+kube-apiserver with simulated kubelets, and with `SERVER=nodes` against real kubelets and containers. They are compiled
+unchanged from the Go module `volcano.sh/volcano`, in the version that [volcano_suites.py](../tools/volcano_suites.py)
+names. The scheduler has the configuration of Volcano's CI, less the plugins that are not there, and Volcano's defaults
+for the queue of jobs that name none, for reclaim and for `enableJobStarving`.
+
+On real nodes, one run of each suite: admission 72 passed, 39 differ; jobp 45 passed, 5 differ, 1 off (Volcano itself
+does not run it); vcctl 10 passed; schedulingaction 32 passed, 1 differs and was not run, 4 off, and 1 failed for an
+unknown reason: "allocate don't work when resource is NOT enough", whose job got no pod that could be seen Pending.
+jobseq has not been run there. On the other servers every case passes but these, which
 [differences.yaml](../tests/volcano/differences.yaml) names one by one:
 
-| suite | cases | | reason |
-|---|---|---|---|
+| suite | cases | server | | reason |
+|---|---|---|---|---|
 """
 
 DIFFERENCES = Path(__file__).parent.parent / "tests" / "volcano" / "differences.yaml"
@@ -144,7 +150,9 @@ def _suites() -> Iterator[str]:
     yield SUITES_HEAD.format(suites=", ".join(suites))
     for suite, entries in suites.items():
         for entry in entries:
-            yield f"| `{suite}` | {len(entry['cases'])} | {entry['class']} | {entry['reason']} |\n"
+            servers = entry.get("server", "all")
+            where = servers if isinstance(servers, str) else ", ".join(servers)
+            yield f"| `{suite}` | {len(entry['cases'])} | {where} | {entry['class']} | {entry['reason']} |\n"
 
 
 def _arguments() -> Iterator[Feature]:

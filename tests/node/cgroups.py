@@ -21,23 +21,38 @@ def unavailable() -> str:
     return f"{readonly[0]} cannot be written to" if readonly else ""
 
 
+PODS = "kubepods"
+"""The cgroup that a kubelet makes for all its pods."""
+
+
 @contextlib.contextmanager
-def own_cgroup(nodes: list[str]) -> Iterator[str]:
-    """The path of a new cgroup, with one for each node in it, for the time of a ``with`` block."""
+def own_cgroup(nodes: list[str], *, with_pods: bool = False) -> Iterator[str]:
+    """The path of a new cgroup, with one for each node in it, for the time of a ``with`` block.
+
+    ``with_pods``: and with that of its pods. A kubelet that counts more CPUs than there are cannot make it, because it
+    would hand all of them down, but takes the one that it finds.
+    """
     remove_stale()
     name = f"{PREFIX}{os.getpid()}"
     try:
-        for path in (name, *(f"{name}/{node}" for node in nodes)):
-            _create(path)
+        _create(name)
+        for node in nodes:
+            _create_node(f"{name}/{node}", with_pods=with_pods)
         yield f"/{name}"
     finally:
         _remove(name)
 
 
-def reset(path: str) -> None:
+def reset(path: str, *, with_pods: bool = False) -> None:
     """Let the cgroup of a node be as after a reboot: without those of its containers."""
     _remove(path.lstrip("/"))
-    _create(path.lstrip("/"))
+    _create_node(path.lstrip("/"), with_pods=with_pods)
+
+
+def _create_node(name: str, *, with_pods: bool) -> None:
+    _create(name)
+    if with_pods:
+        _create(f"{name}/{PODS}")
 
 
 def remove_stale() -> None:

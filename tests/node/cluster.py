@@ -106,7 +106,7 @@ class NodeCluster:
 
     def revive_node(self, name: str) -> None:
         """Start a node again that failed, with what is on its disk."""
-        cgroups.reset(f"{self._cgroup}/{name}")
+        cgroups.reset(f"{self._cgroup}/{name}", with_pods=self._cpus is not None)
         node = Machine(name, self.folder / name, self._cpus)
         self.nodes[name] = node
         node.await_ready()
@@ -321,7 +321,7 @@ def node_cluster(
     folder: Path, archive: Path, names: Sequence[str] = NODES, cpus: int | None = None
 ) -> Iterator[NodeCluster]:
     """A cluster for the time of a ``with`` block. ``cpus`` is what every node offers, if not those of this machine."""
-    with cgroups.own_cgroup(list(names)) as cgroup:
+    with cgroups.own_cgroup(list(names), with_pods=cpus is not None) as cgroup:
         cluster = NodeCluster(folder, cgroup, names, cpus)
         try:
             cluster.begin(archive)

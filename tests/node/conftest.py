@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.node import cgroups, cluster, previous_release
-from tests.node.cluster import PAUSE_IMAGE, NodeCluster, node_cluster
+from tests.node import cluster, previous_release
+from tests.node import work_folder as folders
+from tests.node.cluster import NODES, PAUSE_IMAGE, NodeCluster, node_cluster
 from tests.node.images import ROOT, program_image, pumice_image, write_archive, write_base
 from tests.node.installation import CHECKOUT_IMAGE
 from tests.node.namespaces import end_all_machines
 from tools import node_binaries
-
-MEMORY = Path("/dev/shm")
-ROOM = 3 << 30
-"""Bytes that are enough for images and nodes."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -31,24 +25,9 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(scope="session")
 def work_folder() -> Iterator[Path]:
-    """A folder outside of /run, /var/lib and /var/log, of which nodes have their own.
-
-    It is in memory where there is enough: on many disks it takes a minute to delete the files of two nodes.
-    """
-    in_memory = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM and _available_memory() > 2 * ROOM
-    parent = MEMORY if in_memory else Path(tempfile.gettempdir())
-    for stale in parent.glob(f"{cgroups.PREFIX}*"):
-        if not Path("/proc", stale.name.removeprefix(cgroups.PREFIX)).exists():  # its tests were killed
-            shutil.rmtree(stale)
-    folder = parent / f"{cgroups.PREFIX}{os.getpid()}"
-    folder.mkdir(mode=0o755)
-    yield folder
-    shutil.rmtree(folder)
-
-
-def _available_memory() -> int:
-    (kibibytes,) = re.findall(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    return int(kibibytes) * 1024
+    """A folder for the cluster and its images."""
+    with folders.work_folder(len(NODES)) as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

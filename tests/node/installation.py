@@ -25,7 +25,9 @@ from tools import node_binaries
 ROOT = Path(__file__).parent.parent.parent
 CHECKOUT_IMAGE = "test.invalid/pumice:checkout"
 HOME = "pumice-system"
-COMPONENTS = ("scheduler", "controllers", "webhooks")
+COMPONENTS = ("scheduler", "controllers", "webhooks", "ui")
+PREVIOUS_COMPONENTS = ("scheduler", "controllers", "webhooks")
+"""Those of the previous release, which has no web page."""
 WORK = "work"
 """The namespace of the tests' jobs."""
 CORE, APPS, BATCH = "/api/v1", "/apis/apps/v1", "/apis/batch.volcano.sh/v1alpha1"
@@ -134,11 +136,12 @@ class Installation:
 
     def images(self) -> dict[str, set[str]]:
         """The images that the pods of each component run, but for those that were told to end."""
-        found: dict[str, set[str]] = {name: set() for name in COMPONENTS}
+        found: dict[str, set[str]] = {}
         for pod in self.client.list(f"{CORE}/namespaces/{HOME}/pods").items:
             if "deletionTimestamp" in pod["metadata"]:
                 continue
-            found[pod["metadata"]["labels"]["app.kubernetes.io/component"]].add(pod["spec"]["containers"][0]["image"])
+            component = pod["metadata"]["labels"]["app.kubernetes.io/component"]
+            found.setdefault(component, set()).add(pod["spec"]["containers"][0]["image"])
         return found
 
     def leader(self, component: str) -> Object | None:

@@ -24,6 +24,7 @@ from tests.node.installation import (
     saving,
     uids,
 )
+from tests.node.web_page import viewer, web_page
 
 pytestmark = pytest.mark.node
 ALL = SLOTS * len(NODES)
@@ -76,6 +77,34 @@ def test_job_runs_in_a_container_and_completes(pumice: Installation) -> None:
     pumice.submit("hello", "print('hello from a container')")
     assert pumice.await_phase("hello", "Completed")["succeeded"] == 1
     assert pumice.kubectl("logs", "hello-task-0") == "hello from a container\n"
+
+
+# ---- the web page ----------------------------------------------------------------------------------------------
+
+
+def test_page_shows_the_cluster_and_says_why_a_job_waits(pumice: Installation) -> None:
+    pumice.submit("running", ENDLESS, ALL - 1)
+    pumice.await_running("running", ALL - 1)
+    pumice.submit("waiting", ENDLESS, 2)
+    with viewer(pumice, "operator", "cluster-admin", everywhere=True) as token, web_page(pumice) as page:
+        assert "<title>Pumice</title>" in page.text("/jobs/work/waiting")
+        page.await_job("running", token, running=ALL - 1)
+        page.await_job("waiting", token, running=0)
+        tree = page.document("/api/tree", token)
+        assert {row["name"] for row in tree["queues"]} >= {"root", "default"}
+        assert {row["name"] for row in page.document("/api/nodes", token)["nodes"]} == set(NODES)
+        why = page.document(f"/api/jobs/{WORK}/waiting/why", token)  # a command of its own in the page's container
+        assert (why["cause"], why["pending"]) == ("room", 2), why
+
+
+def test_page_shows_users_their_own_namespaces(pumice: Installation) -> None:
+    pumice.submit("running", ENDLESS)
+    pumice.await_running("running", 1)
+    with viewer(pumice, "reader", "view") as token, web_page(pumice) as page:
+        page.await_job("running", token, running=1)
+        about = page.document("/api/about", token)["viewer"]
+        assert (about["namespaces"], about["canListQueues"], about["canListNodes"]) == ([WORK], False, False)
+        assert (page.status("/api/tree", token), page.status("/api/about", "forged")) == (403, 401)
 
 
 # ---- gangs -------------------------------------------------------------------------------------------------

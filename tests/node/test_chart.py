@@ -9,6 +9,7 @@ import pytest
 
 from tests.node.cluster import NodeCluster
 from tests.node.installation import CHECKOUT_IMAGE, COMPONENTS, ENDLESS, HOME, QUEUES, Installation
+from tests.node.web_page import viewer, web_page
 from tests.support.helm import Helm
 from tools.deploy_files import DEPLOY
 
@@ -37,6 +38,8 @@ def test_chart_runs_jobs_and_goes(pumice: Installation, helm: Helm) -> None:
     assert pumice.images() == {name: {CHECKOUT_IMAGE} for name in COMPONENTS}
     pumice.submit("gang", ENDLESS, 2)
     pumice.await_running("gang", 2)
+    with viewer(pumice, "admin", "cluster-admin", everywhere=True) as token, web_page(pumice) as page:
+        page.await_job("gang", token, running=2)
     pumice.clear()
     pumice.command("uninstall")
     helm("uninstall", "pumice", "--wait")

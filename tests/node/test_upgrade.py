@@ -15,11 +15,13 @@ from tests.node.installation import (
     CORE,
     ENDLESS,
     HOME,
+    PREVIOUS_COMPONENTS,
     WORK,
     Installation,
     names,
     uids,
 )
+from tests.node.web_page import web_page
 
 pytestmark = pytest.mark.node
 ALL = SLOTS * len(NODES)
@@ -42,7 +44,7 @@ def test_upgrade_and_uninstall_leave_containers_alone(
 ) -> None:
     pumice, previous = upgraded
     pumice.command("install", "--image", previous_release.IMAGE, "--wait", "150", source=previous.folder)
-    assert pumice.images() == {name: {previous_release.IMAGE} for name in COMPONENTS}
+    assert pumice.images() == {name: {previous_release.IMAGE} for name in PREVIOUS_COMPONENTS}
     pumice.create_namespace()
     pumice.create_queue("team", weight=2)
     pumice.submit("running", ENDLESS, 2, queue="team")
@@ -52,6 +54,8 @@ def test_upgrade_and_uninstall_leave_containers_alone(
 
     pumice.command("install", "--image", CHECKOUT_IMAGE, "--wait", "150")
     assert pumice.images() == {name: {CHECKOUT_IMAGE} for name in COMPONENTS}
+    with web_page(pumice) as page:  # the previous release had none
+        assert "<title>Pumice</title>" in page.text("/")
     pumice.remain_pending("waiting")
     assert uids(pumice.running("running")) == uids(running)
     pumice.delete("running")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ SYSTEM_REQUEST = {"cpu": "100m", "memory": "50Mi"}
 MISSING_PROGRAMS = "xxx xyz fake.sh"
 """Programs that cases run because no image has them."""
 CONFIG_NAMESPACE, CONFIG_MAP = "volcano-system", "integration-scheduler-configmap"
+NODE_SHARDS = "/apis/shard.volcano.sh/v1alpha1/nodeshards"
+"""A kind that Pumice does not serve: its definition is made after those of Pumice."""
 START_SECONDS = 120.0
 POLL_SECONDS = 0.2
 PUMICE_SETTINGS: dict[str, Any] = {
@@ -55,6 +57,7 @@ def conformance_cluster(server: Server, work: Path, suites: Path) -> Iterator[Pa
     with server(work, [_node(name, taints) for name, taints in NODES.items()], config) as kubeconfig:
         client = _connect(kubeconfig)
         _create_definitions(client, suites / DEFINITIONS)
+        _await_collector(client)
         for name in NODES:
             client.create("/api/v1/namespaces/kube-system/pods", _system_pod(name))
         client.create("/api/v1/namespaces", {"metadata": {"name": CONFIG_NAMESPACE}})
@@ -108,6 +111,29 @@ def _create_definitions(client: Client, folder: Path) -> None:
         except ApiError as error:
             if error.code != HTTPStatus.CONFLICT:
                 raise
+
+
+def _await_collector(client: Client) -> None:
+    """Wait until the garbage collector knows the new kinds, which it looks for twice a minute.
+
+    Cases delete queues in the foreground, and take one of the same name that is still there for theirs.
+    """
+    shard = {"apiVersion": "shard.volcano.sh/v1alpha1", "kind": "NodeShard", "spec": {"nodesDesired": []}}
+    _retried(lambda: client.create(NODE_SHARDS, {**shard, "metadata": {"name": "collected"}}), "NodeShards are served")
+    client.delete(f"{NODE_SHARDS}/collected", propagation="Foreground")
+    _retried(lambda: not client.list(NODE_SHARDS).items, "the garbage collector knows the kinds of Volcano")
+
+
+def _retried(holds: Callable[[], object], what: str) -> None:
+    """Wait until a function gives something true, and no error."""
+    end = time.monotonic() + START_SECONDS
+    while True:
+        with suppress(ApiError, UnreachableError):
+            if holds():
+                return
+        if time.monotonic() > end:
+            raise TimeoutError(f"not within {START_SECONDS:.0f} s: {what}")
+        time.sleep(POLL_SECONDS)
 
 
 def _follow_config(kubeconfig: Path, config: Path, conf: str, ended: threading.Event) -> None:

@@ -28,7 +28,7 @@ class DifferenceClass(Enum):
     MISSING = "missing"
     """Pumice lacks what the case uses."""
     ENVIRONMENT = "environment"
-    """The case needs what a simulated cluster does not have."""
+    """The case needs what the cluster of these tests does not have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ distribution, and what has the name of nginx is its HTTP server. Other images ar
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from tests.node import cluster
 from tests.node.cluster import PAUSE_IMAGE, NodeCluster, node_cluster
 from tests.node.images import ROOT, Image, busybox_layer, program_image, pumice_image, write_archive, write_base
 from tests.node.installation import CHECKOUT_IMAGE, HOME, Installation
+from tests.node.work_folder import work_folder
 from tools import node_binaries
 from tools.node_binaries import packaged_program
 
@@ -30,7 +30,8 @@ LIBRARY = "docker.io/library"
 BUSYBOX_IMAGES = ("busybox:latest", "busybox:1.24")
 NGINX_IMAGES = ("nginx:latest", "nginx:1.29.3-alpine")
 BUSYBOX_PACKAGE, BUSYBOX = "busybox-static", "busybox"
-SERVE = [f"/bin/{BUSYBOX}", "httpd", "-f", "-p", "80"]
+SERVE = ["sh", "-c", "trap 'exit 0' TERM; httpd -f -p 80 & wait"]
+"""Like nginx it ends at SIGTERM, which the first process of a container ignores unless it handles it."""
 POLL_SECONDS = 0.2
 POD_SETTINGS = {
     "nodeSelector": {"kubernetes.io/hostname": "control-plane"},
@@ -45,9 +46,7 @@ def node_server(work: Path, nodes: Sequence[dict[str, Any]], config: Path) -> It
         raise RuntimeError(reason)
     (cpus,) = {int(node["status"]["capacity"]["cpu"]) for node in nodes}
     names = [node["metadata"]["name"] for node in nodes]
-    with tempfile.TemporaryDirectory(prefix="pumice-volcano-", ignore_cleanup_errors=True) as place:
-        folder = Path(place)
-        folder.chmod(0o755)
+    with work_folder(len(names)) as folder:
         archive = write_archive(folder / "images.tar", _images(folder))
         (folder / "cluster").mkdir()
         with node_cluster(folder / "cluster", archive, names, cpus) as running:
