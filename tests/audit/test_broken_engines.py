@@ -15,8 +15,10 @@ import pytest
 
 from pumice.audit.certificate import Certificate, audit
 from pumice.decision_log.writer import DecisionLog
+from pumice.engine.context import SchedulingContext
 from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
 from pumice.engine.engine import Engine
+from pumice.engine.fairness.share_tree.tree import JobNode
 from pumice.engine.plugins.builtin.gang import GangPlugin
 from pumice.engine.plugins.builtin.queue_limits import QueueLimits
 from pumice.engine.preemption.cooldown import PreemptionCooldown
@@ -196,7 +198,11 @@ def test_evicts_a_protected_pod(trial: Trial, monkeypatch: pytest.MonkeyPatch) -
 def test_evicts_from_a_queue_that_is_not_reclaimable(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     shell = trial.start()
     monkeypatch.setattr(VictimSearch, "_queues_may_lose", lambda search, leaf, items: True)
-    monkeypatch.setattr(Preemptors, "_may_be_asked", lambda preemptors, context, leaf: True)
+
+    def everybody(preemptors: Preemptors, context: SchedulingContext) -> list[JobNode]:
+        return [leaf for leaf in context.tree.jobs.values() if leaf.job.running]
+
+    monkeypatch.setattr(Preemptors, "_running", everybody)
     shell.node("n0", 8, 8)
     shell.child("a", reclaimable=False)
     shell.child("b")
