@@ -23,14 +23,11 @@ if TYPE_CHECKING:
 class _Branch:
     """A node of the walk: the resources that able jobs below it ask for, and its children in order."""
 
-    __slots__ = ("able", "branches", "count", "heap", "satisfied")
+    __slots__ = ("count", "heap")
 
     def __init__(self) -> None:
         self.count: dict[int, int] = {}
         self.heap: list[Entry] = []
-        self.able: dict[JobNode, None] = {}  # the able jobs among the children
-        self.branches: dict[ShareNode, None] = {}  # the other children below which there are or were able jobs
-        self.satisfied: set[int] = set()  # resources of which the node has no deficit any more
 
 
 class UnitWalk:
@@ -75,16 +72,11 @@ class UnitWalk:
         node: ShareNode = leaf
         while node is not self._group:
             path.append(node)
-            child = node
             assert node.parent is not None
             node = node.parent
             branch = self._branches.get(node)
             if branch is None:
                 branch = self._branches[node] = _Branch()
-            if child is leaf:
-                branch.able[leaf] = None
-            else:
-                branch.branches[child] = None
             for j, _ in unit:
                 branch.count[j] = branch.count.get(j, 0) + 1
         return path
@@ -139,34 +131,26 @@ class UnitWalk:
             for other in self._headroom.too_large():
                 self._leave(other)
         if self._missing_only:
-            assert leaf.parent is not None
-            node = leaf.parent
+            node: ShareNode = leaf
             while node is not self._group:
-                self._end_deficits(node, unit)
+                if any(not self._rounding.misses(node, ((j, amount),)) for j, amount in unit):
+                    for other in self._able_below(node):
+                        if not self._rounding.misses(node, self._asks[other]):
+                            self._leave(other)
                 assert node.parent is not None
                 node = node.parent
 
-    def _end_deficits(self, node: ShareNode, unit: Items) -> None:
-        """After a unit was handed out below a node: remove the jobs below that ask only for what it does not miss now.
-
-        Every able job asks for something that all nodes above it miss, and deficits only shrink: so the jobs have to be
-        looked at only when the deficit of one more resource has ended.
-        """
-        satisfied, misses = self._branches[node].satisfied, self._rounding.misses
-        ended = [j for j, amount in unit if j not in satisfied and not misses(node, ((j, amount),))]
-        if ended:
-            satisfied.update(ended)
-            for other in self._able_below(node):
-                if not misses(node, self._asks[other]):
-                    self._leave(other)
-
     def _able_below(self, top: ShareNode) -> list[JobNode]:
-        found: list[JobNode] = []
-        stack = [top]
+        if isinstance(top, JobNode):
+            return [top] if top in self._asks else []
+        found, stack = [], [top]
         while stack:
-            branch = self._branches[stack.pop()]
-            found += branch.able
-            stack += branch.branches
+            for child in stack.pop().children.values():
+                if isinstance(child, JobNode):
+                    if child in self._asks:
+                        found.append(child)
+                elif child in self._branches:
+                    stack.append(child)
         return found
 
     def _leave(self, leaf: JobNode) -> None:
@@ -175,8 +159,6 @@ class UnitWalk:
             return
         self.left.append(leaf)
         del self._by_unit[unit][leaf]
-        assert leaf.parent is not None
-        del self._branches[leaf.parent].able[leaf]
         node: ShareNode = leaf
         while node is not self._group:
             assert node.parent is not None
