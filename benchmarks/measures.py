@@ -24,7 +24,8 @@ from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Event, Gone
 from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.share_tree.demand import Demand
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.engine.state.job import Job
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pumice.engine.fairness.orders.target_order import TargetOrder
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.sim.manifest_files import read_manifests
 from pumice.sim.simulation import Simulation, open_simulation
 

@@ -39,7 +39,8 @@ from kubebase.resource_vector import CPU, MEMORY, PODS, Registry
 from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.config.scheduler_config import Flag, PluginConfig
 from pumice.engine.fairness.orders.serving_order import ServingOrder
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.plugins.plugin import Argument, Arguments, CapacityWeights, Plugin, PluginError
 from pumice.engine.state.cluster_node import ClusterNode

@@ -18,7 +18,7 @@ from pumice.decision_log.writer import DecisionLog
 from pumice.engine.context import SchedulingContext
 from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
 from pumice.engine.engine import Engine
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.plugins.builtin.gang import GangPlugin
 from pumice.engine.plugins.builtin.queue_limits import QueueLimits
 from pumice.engine.preemption.cooldown import PreemptionCooldown

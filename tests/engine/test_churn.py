@@ -20,7 +20,7 @@ from pumice.audit.exact_fluid import exact_fluid
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
 from pumice.engine.fairness.fluid_target.targets import set_targets
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.pools import Pool, make_engine
 

@@ -12,7 +12,7 @@ import yaml
 from kubebase.resource_vector import dominant_share
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
-from pumice.engine.fairness.share_tree.tree import NodeKind
+from pumice.engine.fairness.share_tree.share_node import NodeKind
 from pumice.engine.state.cluster_state import ClusterState
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, Quota, TaskSpec, TaskStatus
 from tests.support.pools import amounts, make_engine

@@ -16,7 +16,7 @@ from hypothesis import given
 from pumice.engine.decisions import Bind, Decision, Enqueue
 from pumice.engine.engine import Engine
 from pumice.engine.events import BindFailed, Changed, Gone
-from pumice.engine.fairness.share_tree.tree import NodeKind
+from pumice.engine.fairness.share_tree.share_node import NodeKind
 from pumice.engine.state.job import Job
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, QueueState, TaskSpec, TaskStatus

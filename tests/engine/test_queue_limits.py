@@ -10,7 +10,7 @@ from hypothesis import given
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
-from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import NodeKind, ShareNode
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.examples import fewer_examples
 from tests.support.histories import seeds

@@ -13,7 +13,7 @@ from kubebase.label_selector import Requirement
 from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
 from pumice.engine.engine import Engine
 from pumice.engine.fairness.orders.target_order import TargetOrder
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.plugins.builtin.predicates import PredicatesPlugin
 from pumice.engine.state.task import Task
 from pumice.engine.transaction import Eviction, Transaction

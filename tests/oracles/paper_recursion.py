@@ -12,7 +12,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from kubebase.resource_vector import PODS
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 
 TIE_STEPS = 2**30
 

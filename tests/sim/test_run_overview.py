@@ -1,6 +1,6 @@
 """A cluster at a glance."""
 
-from pumice.engine.fairness.share_tree.tree import NodeKind
+from pumice.engine.fairness.share_tree.share_node import NodeKind
 from pumice.sim.run_overview import overview_of_run, overview_of_targets
 from pumice.sim.run_report import entitle_report
 from tests.sim.samples import job, node, opened, queue, queue_at, ran, scenario

@@ -8,7 +8,7 @@ from typing import Any
 from pumice.engine.decisions import Condition, Decision, QueueCondition
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Event
-from pumice.engine.fairness.share_tree.tree import JobNode, latest_owed_start, latest_start
+from pumice.engine.fairness.share_tree.share_node import JobNode, latest_owed_start, latest_start
 from tests.support.histories import final_objects, picture, registry
 from tests.support.pools import make_engine
 

@@ -19,7 +19,7 @@ from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
 from pumice.engine.engine import Engine
 from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.transaction import Eviction
 from pumice.model.specs import Items, JobSpec, TaskStatus
 

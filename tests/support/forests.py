@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.fairness.limits.queue_bounds import beyond_limits, set_bounds
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.state.job import Job
 from pumice.model.specs import Items, Queue
 

@@ -9,7 +9,7 @@ import pytest
 
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.pools import make_engine
 

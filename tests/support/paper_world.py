@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.fairness.orders.published_hdrf import PublishedHdrfOrder
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.state.job import Job
 from pumice.model.specs import Items
 

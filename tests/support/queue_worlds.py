@@ -8,7 +8,7 @@ from typing import Any
 from kubebase.resource_vector import CPU
 from pumice.engine.decisions import Decision, Enqueue
 from pumice.engine.events import Changed, Gone
-from pumice.engine.fairness.share_tree.tree import NodeKind
+from pumice.engine.fairness.share_tree.share_node import NodeKind
 from pumice.model.specs import Items, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.policies import policy_engine
 

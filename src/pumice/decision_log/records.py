@@ -35,7 +35,7 @@ from pumice.engine.checkpoint.engine_checkpoint import EngineCheckpoint
 from pumice.engine.decisions import Decision
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Event, Gone
-from pumice.engine.fairness.share_tree.tree import NodeKind
+from pumice.engine.fairness.share_tree.share_node import NodeKind
 from pumice.engine.preemption.cooldown import PreemptionCooldown
 from pumice.engine.state.cluster_snapshot import ClusterSnapshot, JobSnapshot, TaskSnapshot
 from pumice.model.specs import Described, JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus

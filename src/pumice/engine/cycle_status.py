@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pumice.engine.decisions import Bind, Evict
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.state.job import Job
 from pumice.model.specs import JobPhase, TaskStatus
 

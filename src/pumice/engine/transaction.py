@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pumice.engine.decisions import Evict
 from pumice.engine.fairness.orders.serving_order import PickStep
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.task import Task
 from pumice.model.specs import Items, TaskStatus

@@ -9,7 +9,7 @@ from typing import Any
 
 from kubebase.resource_vector import PODS, dominant_share
 from pumice.engine.engine import Engine
-from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import NodeKind, ShareNode
 from pumice.engine.preemption.cooldown import configured_cooldown
 from pumice.input_errors import Problem
 from pumice.plan.change_application import ObjectChange, apply_change

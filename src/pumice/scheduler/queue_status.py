@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from kubebase.resource_vector import PODS, dominant_share
-from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import NodeKind, ShareNode
 from pumice.model.specs import ROOT, JobPhase
 
 if TYPE_CHECKING:

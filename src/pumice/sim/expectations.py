@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kubebase.resource_vector import MEMORY, PODS
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.input_errors import did_you_mean
 from pumice.model.specs import TaskStatus
 from pumice.sim.run_report import decisions_report, dominant_share_of, jobs_below

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kubebase.resource_vector import MEMORY, PODS
 from pumice.engine.engine import Engine
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
 from pumice.model.specs import Items, JobPhase, Queue, QueueState, TaskStatus
 from pumice.sim.run_report import (
     dominant_share_of,

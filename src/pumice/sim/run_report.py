@@ -14,7 +14,7 @@ from pumice.engine.decisions import Bind, Condition, Decision, Enqueue, Evict, P
 from pumice.engine.engine import Engine
 from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.orders.serving_order import PickStep
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
 from pumice.model.queue_states import effective_state
 from pumice.model.specs import Items, JobPhase, Queue, Vector
 from pumice.sim.scenario_loader import SECOND

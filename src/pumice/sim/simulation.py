@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pumice.engine.config.scheduler_config import Flag
 from pumice.engine.decisions import Decision
 from pumice.engine.fairness.fluid_target.targets import set_targets
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.input_errors import BadInput, Problem
 from pumice.sim.manifest_files import SCENARIO, Manifest
 from pumice.sim.manifest_translation import pods_of_job

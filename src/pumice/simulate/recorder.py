@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kubebase.resource_vector import PODS
 from pumice.engine.fairness.fluid_target.targets import set_targets
-from pumice.engine.fairness.share_tree.tree import ShareNode
+from pumice.engine.fairness.share_tree.share_node import ShareNode
 from pumice.model.specs import Vector
 from pumice.simulate.figures import HOUR, SLOWDOWN_UNIT, QueueFigures, RunFigures, unit_of
 from pumice.simulate.step_series import StepSeries

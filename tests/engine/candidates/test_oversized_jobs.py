@@ -6,7 +6,7 @@ import pytest
 
 from pumice.engine.decisions import Condition
 from pumice.engine.explain.explain import explain
-from pumice.engine.fairness.share_tree.tree import NodeKind
+from pumice.engine.fairness.share_tree.share_node import NodeKind
 from pumice.model.specs import JobPhase, Queue
 from tests.support.queue_worlds import QueueWorld, cpu
 

@@ -17,7 +17,7 @@ from pumice.engine.explain import WaitReport, explain
 from pumice.engine.explain.competition import find_competition, fitting_now
 from pumice.engine.explain.limit_report import limits_of
 from pumice.engine.explain.node_fit import places
-from pumice.engine.fairness.share_tree.tree import ShareNode
+from pumice.engine.fairness.share_tree.share_node import ShareNode
 from pumice.engine.plugins.builtin.predicates import PredicatesPlugin
 from pumice.model.specs import (
     Constraints,

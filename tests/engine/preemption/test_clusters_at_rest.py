@@ -15,7 +15,7 @@ import pytest
 from pumice.engine.engine import Engine
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
 from pumice.engine.fairness.preemption_rules.task_rights import spares
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items
 from tests.support.taking import Shell, taking_engine
 

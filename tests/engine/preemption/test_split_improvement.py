@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubebase.resource_vector import CPU
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.preemption.split_improvement import improves_split
 from tests.support.groves import Grove
 

@@ -15,7 +15,7 @@ import pytest
 
 from kubebase.resource_vector import PODS
 from pumice.engine.engine import Engine
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.model.specs import TaskStatus
 from tests.support.eviction_book import Book, Commit, Seen, fits

@@ -18,7 +18,7 @@ import click
 from pumice.cli.terminal import called_as, echo, use_color
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.share_tree.tree import ShareNode
+    from pumice.engine.fairness.share_tree.share_node import ShareNode
     from pumice.sim.simulation import Simulation
 
 IDLE_QUEUE = "science"
@@ -113,7 +113,7 @@ class DemoRun:
             self.reclaimed_cycle = self.cycle
 
     def _idle_queue(self) -> ShareNode:
-        from pumice.engine.fairness.share_tree.tree import NodeKind
+        from pumice.engine.fairness.share_tree.share_node import NodeKind
 
         return self.simulation.cluster.engine.tree.root.children[NodeKind.QUEUE, IDLE_QUEUE]
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import click
 
 from pumice.cli.terminal import can_encode
-from pumice.engine.fairness.share_tree.tree import NodeKind
+from pumice.engine.fairness.share_tree.share_node import NodeKind
 from pumice.sim.run_overview import JobOverview, QueueOverview, RunOverview
 
 BAR_WIDTH = 20

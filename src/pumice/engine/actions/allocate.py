@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pumice.engine.actions.enqueue import admit_all
 from pumice.engine.candidates.units import AllocationUnit, unit_tasks
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.placement.domain_placement import domains_with_room, inside, roomiest_domain
 from pumice.engine.placement.pipelined_tasks import must_wait
 from pumice.engine.state.task import Task

@@ -17,7 +17,7 @@ from pumice.model.specs import JobPhase
 
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
-    from pumice.engine.fairness.share_tree.tree import JobNode
+    from pumice.engine.fairness.share_tree.share_node import JobNode
 
 
 def backfill(context: SchedulingContext) -> None:

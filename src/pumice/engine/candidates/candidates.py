@@ -25,7 +25,7 @@ from pumice.engine.candidates.units import (
 )
 from pumice.engine.candidates.waiting_lines import Menu, WaitingLines
 from pumice.engine.fairness.orders.serving_order import ServingOrder
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
 from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.plugins.plugin_chain import JobSortKeys, PluginChain

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 
-from pumice.engine.fairness.share_tree.tree import JobNode, Rank, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, Rank, ShareNode
 from pumice.engine.state.cluster_state import ClusterState
 
 Position = tuple[tuple[int, ...], Rank]

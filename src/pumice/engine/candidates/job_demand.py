@@ -25,7 +25,7 @@ from pumice.engine.candidates.units import (
     total_of,
 )
 from pumice.engine.fairness.share_tree.demand import Demand, Pieces
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task

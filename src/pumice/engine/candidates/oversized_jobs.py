@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kubebase.resource_vector import PODS, Registry
 from pumice.engine.candidates.units import missing_to_start
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task

@@ -17,7 +17,7 @@ from pumice.engine.candidates.job_demand import barred_shapes, can_ever_start, v
 from pumice.engine.candidates.oversized_jobs import find_oversize
 from pumice.engine.candidates.units import gang_tasks, missing_to_start, parts_of, sum_asks
 from pumice.engine.decisions import Bind, Enqueue, Evict
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.placement.domain_placement import say_largest
 from pumice.engine.state.job import Job
 from pumice.engine.state.task_shapes import TaskShape

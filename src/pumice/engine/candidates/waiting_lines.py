@@ -12,7 +12,7 @@ from itertools import count
 from pumice.engine.candidates.blocked_jobs import BlockedJobs
 from pumice.engine.candidates.units import AllocationUnit, UnitTable
 from pumice.engine.fairness.orders.serving_order import ServingOrder
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.fairness.share_tree.waiting_line import LineKeeper, LineKey, WaitingLine
 from pumice.engine.state.task_shapes import TaskShape
 

@@ -15,7 +15,7 @@ from pumice.engine.candidates.units import AllocationUnit, unit_tasks
 from pumice.engine.explain.wait_report import Amounts, Competition, Competitor, TreeLevel
 from pumice.engine.explain.wording import AmountFormatter
 from pumice.engine.fairness.orders.serving_order import HeapOrder
-from pumice.engine.fairness.share_tree.tree import Entry, JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import Entry, JobNode, NodeKind, ShareNode
 from pumice.engine.placement.domain_placement import domains_with_room, inside, roomiest_domain
 from pumice.engine.transaction import Transaction
 from pumice.model.specs import Items

@@ -20,7 +20,7 @@ from pumice.engine.explain.node_fit import places, places_of, slots_when_empty
 from pumice.engine.explain.summary import summarize
 from pumice.engine.explain.wait_report import Missing, NodeFit, WaitReport
 from pumice.engine.explain.wording import AmountFormatter, count, said
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.placement.domain_placement import no_domain, say_largest
 from pumice.engine.placement.reservations import find_reservation
 from pumice.engine.state.job import Job

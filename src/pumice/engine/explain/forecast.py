@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pumice.engine.candidates.units import unit_tasks
 from pumice.engine.decisions import Bind, Decision, Evict, Pipeline
 from pumice.engine.explain.wait_report import Eviction, Forecast
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 
 if TYPE_CHECKING:
     from pumice.engine.engine import Engine

@@ -14,7 +14,7 @@ from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.explain.wait_report import Limit
 from pumice.engine.explain.wording import AmountFormatter, listed
 from pumice.engine.fairness.limits.queue_bounds import beyond_limits, reserved_for
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
 from pumice.engine.plugins.builtin.proportion import ProportionPlugin
 from pumice.engine.plugins.builtin.queue_limits import QueueLimits
 from pumice.engine.plugins.builtin.user_limits import Beyond, UsersPlugin

@@ -22,7 +22,7 @@ from pumice.engine.candidates.units import AllocationUnit, gang_tasks, missing_t
 from pumice.engine.explain.limit_report import limits_of
 from pumice.engine.explain.wait_report import Limit
 from pumice.engine.explain.wording import AmountFormatter, listed
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.fairness.share_tree.usage_ledger import least_of
 from pumice.engine.placement.domain_placement import no_domain
 from pumice.engine.plugins.builtin.predicates import PredicatesPlugin

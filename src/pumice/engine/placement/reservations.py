@@ -17,7 +17,7 @@ import numpy as np
 
 from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.checkpoint.engine_checkpoint import Parts, ReservationsCheckpoint, SavedReservation
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, latest_start
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode, latest_start
 from pumice.engine.placement.domain_placement import domain_to_reserve, inside
 from pumice.model.specs import Items
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kubebase.resource_vector import Registry
 from pumice.engine.fairness.orders.serving_order import ServingOrder
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.cluster_state import ClusterState
 from pumice.engine.state.job import Job

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from pumice.engine.config.scheduler_config import Flag, PluginConfig, SchedulerConfig
 from pumice.engine.fairness.orders.serving_order import FirstComeOrder, FlatDrfOrder, ServingOrder
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import JobNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.fairness.share_tree.usage_ledger import Ledger
 from pumice.engine.plugins.plugin import Arguments, Plugin
 from pumice.engine.preemption.plugin_consent import PluginConsent, consent_of_plugins

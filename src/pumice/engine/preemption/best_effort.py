@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pumice.engine.candidates.units import AllocationUnit, missing_to_start
 from pumice.engine.decisions import Evict, Sides
 from pumice.engine.fairness.preemption_rules.rules import KeyRule, lowest_common_ancestor
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.preemption.eviction_plan import plan_evictions
 from pumice.engine.preemption.freeable_capacity import FreeableCapacity
 from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pumice.engine.candidates.units import AllocationUnit, unit_tasks
 from pumice.engine.fairness.preemption_rules.rules import PreemptionRule
 from pumice.engine.fairness.preemption_rules.task_rights import running_alike
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.placement.domain_placement import domains_to_free, inside
 from pumice.engine.placement.repack import repack_tasks
 from pumice.engine.preemption.victim_search import Victims, VictimSearch, still_viable, undo_evictions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pumice.engine.decisions import Evict, Sides
 from pumice.engine.fairness.preemption_rules.rules import PreemptionRule, lowest_common_ancestor
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.transaction import Eviction
 
 

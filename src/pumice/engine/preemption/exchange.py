@@ -27,7 +27,7 @@ from pumice.engine.candidates.candidates import Candidates
 from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
 from pumice.engine.fairness.preemption_rules.task_rights import has_lost_nothing, spares
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import Items
 

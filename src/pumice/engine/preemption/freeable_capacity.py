@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks, is_running
 from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import TaskShape

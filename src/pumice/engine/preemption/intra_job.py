@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pumice.engine.candidates.units import AllocationUnit, unit_tasks
 from pumice.engine.decisions import Evict, Sides
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.task import Task

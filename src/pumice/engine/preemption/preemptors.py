@@ -18,7 +18,8 @@ from pumice.engine.candidates.units import AllocationUnit, Parts, unit_tasks
 from pumice.engine.checkpoint.engine_checkpoint import PreemptorsCheckpoint
 from pumice.engine.fairness.preemption_rules.rules import PreemptionRule, equality
 from pumice.engine.fairness.preemption_rules.task_rights import holds_more
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.preemption.cooldown import PreemptionCooldown
 from pumice.engine.preemption.eviction_plan import lowers_shortfall, plan_evictions
 from pumice.engine.preemption.eviction_reason import EvictionReason, sibling_keys

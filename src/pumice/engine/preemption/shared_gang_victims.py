@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pumice.engine.fairness.orders.serving_order import part_of
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.preemption.eviction_plan import evictions_allowed, plan_evictions
 from pumice.engine.preemption.eviction_reason import EvictionReason, sibling_keys
 from pumice.engine.preemption.split_improvement import improves_split

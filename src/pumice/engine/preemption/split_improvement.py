@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pumice.engine.fairness.orders.serving_order import part_of
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from pumice.engine.candidates.units import AllocationUnit
 from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER, part_of
 from pumice.engine.fairness.preemption_rules.rules import PreemptionRule, lowest_common_ancestor
 from pumice.engine.fairness.preemption_rules.task_rights import spares
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
 from pumice.engine.preemption.freeable_capacity import INFEASIBLE, FreeableCapacity
 from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks, ReverseOrder, is_running
 from pumice.engine.preemption.split_improvement import improves_split, loses_too_much

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
 from pumice.engine.recovery.partial_gangs import detect_partial_gang
 from pumice.model.queue_tree import QueueTree, build_queue_tree, inner_paths
 from pumice.model.specs import JobPhase, Queue, QueueState

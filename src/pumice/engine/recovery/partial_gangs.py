@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pumice.engine.actions.allocate import place_unit
 from pumice.engine.candidates.units import makes_a_gang
 from pumice.engine.decisions import Evict
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task
 from pumice.engine.transaction import Eviction, Transaction

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import NodeKind, ShareNode
 from pumice.model.specs import ROOT, JobPhase
 from pumice.observability.history.reader import NoHistoryError, NothingRecordedError, read_history
 from pumice.observability.history.store import CAPACITY, HistoryError, HistoryStore, Point, mean_point

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from kubebase.resource_vector import CPU, MEMORY, PODS, Registry, dominant_share
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
 from pumice.model.specs import JobPhase
 from pumice.observability.metrics.metric_families import gauges
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds, bounds_of
-from pumice.engine.fairness.share_tree.tree import NodeKind
+from pumice.engine.fairness.share_tree.share_node import NodeKind
 from tests.support.bounded_groves import above_limits, bounded_groves
 from tests.support.groves import WIDTH, Grove
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.audit.exact_fluid import exact_fluid
 from pumice.engine.fairness.fluid_target.targets import set_targets
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
 from tests.support.bounded_groves import bounded_groves, limit, most, reserved, user_most
 from tests.support.examples import fewer_examples
 from tests.support.groves import GPU, WIDTH, Grove, all_parts, below, groves

@@ -14,7 +14,7 @@ from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.integer_target.rounding import IntegerTargets, set_integer_targets
 from pumice.engine.fairness.integer_target.task_line import line_of
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items, TaskStatus
 from tests.oracles.slow_rounding import LineUnit, SlowJob, amounts_of, slow_round
 from tests.support.bounded_groves import above_limits, bounded_groves, claimed_below, limit, most, of_user, user_most

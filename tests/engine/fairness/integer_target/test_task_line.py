@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.fairness.integer_target.task_line import UnitRun, line_of
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from tests.support.groves import Grove
 
 SMALL, LARGE = ((CPU, 100),), ((CPU, 300), (MEMORY, 100))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pumice.engine.fairness.integer_target.task_line import line_of
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs, may_pass_over
 from pumice.engine.fairness.orders.target_order import TargetOrder
-from pumice.engine.fairness.share_tree.tree import ShareNode
+from pumice.engine.fairness.share_tree.share_node import ShareNode
 from pumice.model.specs import Items
 from tests.support.groves import ITEMS, Grove, all_parts, below, groves
 

@@ -8,7 +8,7 @@ import pytest
 
 from kubebase.resource_vector import CPU, MEMORY, Registry
 from pumice.engine.fairness.limits.queue_violations import clamped, violations
-from pumice.engine.fairness.share_tree.tree import NodeKind
+from pumice.engine.fairness.share_tree.share_node import NodeKind
 from pumice.engine.state.job import Job
 from pumice.model.specs import Items, JobPhase, Queue
 from tests.support.forests import WIDTH, Forest

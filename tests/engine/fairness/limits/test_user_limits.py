@@ -16,7 +16,8 @@ from pumice.engine.fairness.limits.user_limits import (
     static_parts,
     user_rule,
 )
-from pumice.engine.fairness.share_tree.tree import NodeKind, ShareTree
+from pumice.engine.fairness.share_tree.share_node import NodeKind
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.model.specs import Queue
 
 PERCENT = UserLimitRule(25, None)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.fairness.limits.water_filling import Claimant, deserve, water_fill
-from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import NodeKind, ShareNode
 from tests.support.groves import Grove
 
 

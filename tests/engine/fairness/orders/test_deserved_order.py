@@ -10,7 +10,7 @@ import yaml
 
 from kubebase.resource_vector import CPU, MEMORY, PODS
 from pumice.engine.fairness.orders.deserved_order import DeservedOrder, deserved_share
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from tests.support.groves import GPU, WIDTH, Grove
 
 CASES = yaml.safe_load((Path(__file__).parents[3] / "cases" / "scheduling.yaml").read_text())

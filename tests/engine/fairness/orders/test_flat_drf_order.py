@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY, PODS, dominant_share
 from pumice.engine.fairness.orders.serving_order import FirstComeOrder, FlatDrfOrder
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
 from tests.support.groves import Grove, asks, below, groves
 
 STEPS = 2**30

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kubebase.resource_vector import CPU, PODS
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items
 from tests.support.paper_world import GPU, PLACES, World
 

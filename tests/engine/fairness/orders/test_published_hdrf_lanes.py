@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kubebase.resource_vector import CPU, MEMORY, PODS
 from pumice.engine.fairness.orders import published_hdrf as paper
 from pumice.engine.fairness.orders.published_hdrf import GRID, LANES, Group, NodeShare, ResourceLane
-from pumice.engine.fairness.share_tree.tree import NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import NodeKind, ShareNode
 from pumice.model.specs import Items
 from tests.oracles.paper_recursion import paper_pick, ratings
 from tests.support.engine_forms import counts_calls

@@ -12,7 +12,7 @@ import pytest
 from pumice.engine.decisions import Evict
 from pumice.engine.fairness.orders.deserved_order import DeservedOrder
 from pumice.engine.fairness.preemption_rules.deserved_rule import DeservedRule
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items
 from tests.support.taking import SECOND, Shell, taking_engine
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kubebase.resource_vector import CPU, MEMORY, PODS
 from pumice.engine.fairness.preemption_rules.rescaled_share_rule import RescaledShareRule
 from pumice.engine.fairness.preemption_rules.rules import TOLERANCE, lowest_common_ancestor
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items
 from tests.oracles.paper_recursion import ratings
 from tests.support.paper_world import GPU, World

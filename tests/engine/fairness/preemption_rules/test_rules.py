@@ -18,7 +18,7 @@ from pumice.engine.fairness.preemption_rules.rules import (
     lowest_common_ancestor,
     spares,
 )
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items
 from tests.support.taking import SECOND, Shell, taking_engine
 

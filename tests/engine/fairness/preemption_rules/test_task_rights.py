@@ -4,7 +4,7 @@ from kubebase.resource_vector import CPU
 from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.preemption_rules.task_rights import has_lost_nothing, holds_more, is_owed, spares
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from tests.support.groves import GPU, Grove
 
 FOUR, ODD = ((GPU, 4000),), ((CPU, 1000), (GPU, 5000))

@@ -9,7 +9,7 @@ from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.fairness.orders.serving_order import FlatDrfOrder
 from pumice.engine.fairness.orders.target_order import TargetOrder
 from pumice.engine.fairness.share_tree.demand import Demand
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode, latest_owed_start, latest_start
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode, latest_owed_start, latest_start
 from tests.support.groves import GPU, ITEMS, WIDTH, Grove, asks, below, groves
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from kubebase.resource_vector import CPU
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind
 from pumice.engine.fairness.share_tree.usage_ledger import Ledger, counters
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.engines import run

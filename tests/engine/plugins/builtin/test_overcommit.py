@@ -11,7 +11,7 @@ from pumice.engine.config.scheduler_config import parse_config
 from pumice.engine.decisions import Bind, Enqueue
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed
-from pumice.engine.fairness.share_tree.tree import NodeKind
+from pumice.engine.fairness.share_tree.share_node import NodeKind
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.engine.plugins.builtin.overcommit import OvercommitPlugin
 from pumice.engine.plugins.plugin import PluginError

@@ -8,7 +8,7 @@ import pytest
 
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.config.scheduler_config import ConfigError, parse_config
-from pumice.engine.fairness.share_tree.tree import ShareNode
+from pumice.engine.fairness.share_tree.share_node import ShareNode
 from pumice.engine.plugins.builtin.proportion import ProportionPlugin
 from pumice.model.specs import JobPhase, Queue
 from tests.support.queue_worlds import QueueWorld, cpu, let_in

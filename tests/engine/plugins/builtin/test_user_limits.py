@@ -11,7 +11,7 @@ from pumice.engine.config.scheduler_config import parse_config
 from pumice.engine.decisions import Condition
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
-from pumice.engine.fairness.share_tree.tree import NodeKind
+from pumice.engine.fairness.share_tree.share_node import NodeKind
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec
 from tests.support.limited_users import PLENTY, both_rules, check_accounts, cycles, finished, held, make, submit

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
 from pumice.model.specs import NodeSpec, Queue, TaskStatus
 from tests.support.limited_users import PLENTY, check_accounts, finished, held, make, submit
 

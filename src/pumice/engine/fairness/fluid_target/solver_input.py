@@ -14,7 +14,7 @@ import numpy as np
 from pumice.engine.fairness.fluid_target.polyline import FloatArray, IntArray
 from pumice.engine.fairness.share_tree.demand import Demand
 from pumice.engine.fairness.share_tree.equal_jobs import EqualJobs
-from pumice.engine.fairness.share_tree.tree import ShareNode
+from pumice.engine.fairness.share_tree.share_node import ShareNode
 from pumice.model.specs import Items
 
 User = tuple[ShareNode, str]

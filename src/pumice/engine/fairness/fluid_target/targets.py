@@ -23,7 +23,8 @@ from pumice.engine.fairness.fluid_target.solver_input import Collected, NodeLeav
 from pumice.engine.fairness.fluid_target.solver_limits import SolverLimits
 from pumice.engine.fairness.limits.user_limits import cap_users
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 
 SNAP = 1e-6
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items
 
 

@@ -40,7 +40,8 @@ from pumice.engine.fairness.integer_target.unit_walk import UnitWalk
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs
 from pumice.engine.fairness.preemption_rules.task_rights import count_integer_tasks
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree, own_target, shared_zeros
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode, own_target, shared_zeros
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.model.specs import Items
 
 TOLERANCE = 10**6

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT
-from pumice.engine.fairness.share_tree.tree import Entry, JobNode, ShareNode, latest_owed_start
+from pumice.engine.fairness.share_tree.share_node import Entry, JobNode, ShareNode, latest_owed_start
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:

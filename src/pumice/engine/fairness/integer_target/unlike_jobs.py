@@ -14,7 +14,7 @@ from pumice.engine.fairness.integer_target.task_line import Line
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+    from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 
 Requests = frozenset[Items]
 NO_JOBS: dict[JobNode, Requests] = {}

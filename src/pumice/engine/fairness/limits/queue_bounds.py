@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.model.specs import Items, Queue
 
 

@@ -18,7 +18,8 @@ from math import lcm
 
 from kubebase.resource_vector import PODS
 from pumice.engine.fairness.limits.queue_bounds import reserved_for
-from pumice.engine.fairness.share_tree.tree import NodeKind, Rank, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import NodeKind, Rank, ShareNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.model.specs import Items
 
 

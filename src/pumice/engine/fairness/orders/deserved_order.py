@@ -18,7 +18,8 @@ from kubebase.resource_vector import PODS, dominant_share
 from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER, HeapOrder, entry_of
 from pumice.engine.fairness.preemption_rules.deserved_rule import DeservedRule
 from pumice.engine.fairness.preemption_rules.rules import KeyRule, PreemptionRule
-from pumice.engine.fairness.share_tree.tree import Entry, JobNode, NodeKind, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import Entry, JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.model.specs import Items
 
 

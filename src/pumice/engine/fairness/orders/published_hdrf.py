@@ -28,7 +28,8 @@ from kubebase.resource_vector import PODS
 from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER, HeapOrder, PickStep, entry_of
 from pumice.engine.fairness.preemption_rules.rescaled_share_rule import RescaledShareRule
 from pumice.engine.fairness.preemption_rules.rules import PreemptionRule
-from pumice.engine.fairness.share_tree.tree import Entry, JobNode, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import Entry, JobNode, ShareNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.model.specs import Items
 
 GRID = 2.0**34

@@ -17,7 +17,8 @@ from operator import attrgetter
 
 from kubebase.resource_vector import PODS, dominant_share
 from pumice.engine.fairness.preemption_rules.rules import KeyRule, PreemptionRule
-from pumice.engine.fairness.share_tree.tree import Entry, JobNode, NodeKind, ShareNode, ShareTree, latest_start
+from pumice.engine.fairness.share_tree.share_node import Entry, JobNode, NodeKind, ShareNode, latest_start
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
 from pumice.model.specs import Items
 

@@ -18,15 +18,8 @@ from pumice.engine.fairness.integer_target.rounding import IntegerTargets
 from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER, HeapOrder, asks_of, compact, entry_of
 from pumice.engine.fairness.preemption_rules.rules import PreemptionRule, TargetRule
 from pumice.engine.fairness.preemption_rules.task_rights import is_owed
-from pumice.engine.fairness.share_tree.tree import (
-    Entry,
-    JobNode,
-    NodeKind,
-    ShareNode,
-    ShareTree,
-    latest_start,
-    own_target,
-)
+from pumice.engine.fairness.share_tree.share_node import Entry, JobNode, NodeKind, ShareNode, latest_start, own_target
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
 from pumice.model.specs import Items
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from pumice.engine.fairness.orders.serving_order import part_of
 from pumice.engine.fairness.preemption_rules.rules import TOLERANCE, KeyRule
-from pumice.engine.fairness.share_tree.tree import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:

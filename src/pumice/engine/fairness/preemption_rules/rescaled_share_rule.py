@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from kubebase.resource_vector import PODS
 from pumice.engine.fairness.preemption_rules.rules import TOLERANCE, KeyRule
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:

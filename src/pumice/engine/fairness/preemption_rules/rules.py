@@ -18,7 +18,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Protocol
 
 from pumice.engine.fairness.preemption_rules.task_rights import has_lost_nothing, spares
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, latest_start
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode, latest_start
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:

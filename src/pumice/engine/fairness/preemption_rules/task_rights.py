@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
-    from pumice.engine.fairness.share_tree.tree import JobNode
+    from pumice.engine.fairness.share_tree.share_node import JobNode
 
 
 def count_integer_tasks(leaf: JobNode) -> dict[Items, int] | None:

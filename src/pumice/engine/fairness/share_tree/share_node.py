@@ -294,9 +294,7 @@ class JobNode(ShareNode):
         self.head_held = False
         self.head_room: Items = ()  # what a pass must have left: the head and, before a pending head, running units
         self.ask: Items | None = None  # the request of its unit; None: nothing it could start
-        self.able = (
-            False  # whether it is a candidate: the unit can be placed now, no gate rejects it (see waiting_line)
-        )
+        self.able = False  # whether it is a candidate: its unit can be placed now and no gate rejects it
         self.counted_able: Items | None = None
         self.counted_owed: Items | None = None
 

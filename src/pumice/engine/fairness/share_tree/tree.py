@@ -12,17 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pumice.engine.fairness.share_tree.equal_jobs import EqualJobs
-from pumice.engine.fairness.share_tree.share_node import (
-    Entry,
-    JobNode,
-    NodeKind,
-    Rank,
-    ShareNode,
-    latest_owed_start,
-    latest_start,
-    own_target,
-    shared_zeros,
-)
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode, shared_zeros
 from pumice.engine.fairness.share_tree.start_times import add_starts, remove_starts
 from pumice.engine.fairness.share_tree.usage_sums import claim, claim_anew, count_job
 from pumice.engine.state.job import Job
@@ -31,19 +21,6 @@ from pumice.model.specs import Items
 if TYPE_CHECKING:
     from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds
     from pumice.engine.fairness.limits.user_limits import LimitedQueue
-
-__all__ = [
-    "Entry",
-    "JobNode",
-    "NodeKind",
-    "Rank",
-    "ShareNode",
-    "ShareTree",
-    "latest_owed_start",
-    "latest_start",
-    "own_target",
-    "shared_zeros",
-]
 
 
 class ShareTree:

@@ -13,7 +13,8 @@ read, so that a thousand placements of a job cost one count.
 from __future__ import annotations
 
 from kubebase.resource_vector import PODS
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import JobNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.fairness.share_tree.usage_sums import count_job
 from pumice.engine.state.job import Job
 from pumice.model.specs import Items, JobPhase

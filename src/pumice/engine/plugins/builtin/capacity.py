@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pumice.engine.fairness.limits.queue_violations import clamped, violations
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.plugins.builtin.queue_limits import QueueLimits, queues_between
 from pumice.engine.plugins.plugin import Argument, Arguments, PluginError
 from pumice.engine.preemption.scarce_resources import scarce_on

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.plugins.builtin.arguments import weight
 from pumice.engine.plugins.plugin import Argument, Arguments, Plugin

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.plugins.builtin.arguments import flag
 from pumice.engine.plugins.builtin.predicates.node_columns import Column, Mask, NodeColumns, columns_of

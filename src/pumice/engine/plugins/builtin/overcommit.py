@@ -20,7 +20,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from kubebase.resource_vector import CPU, MEMORY, PODS
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.plugins.plugin import Argument, Arguments, Plugin, PluginError
 from pumice.model.specs import Items
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pumice.engine.fairness.limits.water_filling import deserve
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.plugins.builtin.queue_limits import QueueLimits
 from pumice.model.specs import Items
 

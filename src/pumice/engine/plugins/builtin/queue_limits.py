@@ -16,7 +16,8 @@ from pumice.engine.fairness.limits.queue_bounds import beyond_limits, set_bounds
 from pumice.engine.fairness.orders.deserved_order import DeservedOrder
 from pumice.engine.fairness.orders.serving_order import ServingOrder
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode, ShareTree
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.fairness.share_tree.usage_ledger import least_of
 from pumice.engine.plugins.plugin import Arguments, Plugin
 from pumice.engine.state.task import Task

@@ -8,7 +8,7 @@ whether it then starts depends on its share and on free capacity.
 
 from __future__ import annotations
 
-from pumice.engine.fairness.share_tree.tree import JobNode
+from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.plugins.plugin import Argument, Arguments, Plugin, PluginError
 from pumice.engine.state.job import Job
 from pumice.model.duration import DurationError, microseconds_of

@@ -24,7 +24,7 @@ from pumice.engine.fairness.limits.user_limits import (
     static_parts,
     user_rule,
 )
-from pumice.engine.fairness.share_tree.tree import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.plugins.plugin import Arguments, Plugin
 
 if TYPE_CHECKING:
