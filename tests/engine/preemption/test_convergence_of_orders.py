@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pumice.engine.events import Gone
 from pumice.model.specs import NodeSpec
 from tests.support.taking import Shell, taking_engine
@@ -104,6 +106,58 @@ def test_queue_order_does_not_depend_on_requested_resources() -> None:
     shell.cycle()
     shell.job("b", [(1, 0), (0, 2)] * 4)
     assert rests(shell, 8)
+
+
+def cpu_and_memory_in_turns(arrivals: str) -> Shell:
+    """Two queues under paper, 4 cpu and 10 memory; a holds most of the memory. The jobs arrive in this order."""
+    shell = Shell(taking_engine("paper"))
+    shell.node("n", 4, 10)
+    shell.queue("root/a")
+    shell.queue("root/b")
+    jobs = {
+        "store": ("a", [(0, 8)], None),
+        "low-a": ("a", [(1, 0)] * 4, None),
+        "high-a": ("a", [(1, 1)], 5),
+        "low-b": ("b", [(1, 1)] * 4, None),
+        "high-b": ("b", [(1, 0)], 5),
+    }
+    for name in arrivals.split():
+        queue, requests, priority = jobs[name]
+        shell.job(queue, requests, name=name, priority=priority)
+        for _ in range(3):
+            shell.cycle()
+    return shell
+
+
+@pytest.mark.parametrize("arrivals", ["store low-a high-a low-b high-b", "store low-a high-a high-b low-b"])
+def test_priorities_inside_queues_and_reclaim_between_them_come_to_rest(arrivals: str) -> None:
+    # low-a reclaims a cpu from b, where cpu alone is at stake; high-a takes it together with memory; over both
+    # resources a holds more than b, and low-b reclaims the cpu; low-a holds too little again.
+    shell = cpu_and_memory_in_turns(arrivals)
+    assert rests(shell, len(shell.evictions) + 4)
+    assert shell.evictions
+
+
+def test_a_job_that_lost_a_task_reclaims_again_once_demand_changes() -> None:
+    # 4 cpu. late takes two from early, which it may not take back; when b asks for nothing any more, a job of a third
+    # queue changes what everybody may have, and early, which lost a task before, takes part again.
+    shell = Shell(taking_engine("paper"))
+    shell.node("n", 4)
+    for path in ("root/a", "root/b", "root/c"):
+        shell.queue(path)
+    early = shell.job("a", [(1,)] * 4)
+    shell.cycle()
+    late = shell.job("b", [(1,)] * 4)
+    shell.settle(10)
+    assert (shell.running(early), shell.running(late)) == (2, 2)
+    leaf = shell.engine.tree.jobs[early]
+    reclaimers, context = shell.engine.context.reclaimers, shell.engine.context
+    assert reclaimers.is_barred(context, leaf)
+    shell.end_job(late)
+    greedy = shell.job("c", [(2,)] * 2)
+    shell.settle(10)
+    assert (shell.running(early), shell.running(greedy)) == (2, 1)
+    assert not reclaimers.is_barred(context, leaf)
 
 
 def test_a_gang_that_was_below_its_minimum_already_stays_where_it_is_not_needed() -> None:

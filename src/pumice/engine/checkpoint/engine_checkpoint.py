@@ -40,11 +40,12 @@ class ReservationsCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class PreemptorsCheckpoint:
-    """Since when each job has been starved (see ``preemption.preemptors``)."""
+    """Since when each job has been starved, and which jobs lost a task (see ``preemption.preemptors``)."""
 
     since: dict[str, int] = field(default_factory=dict)
     committed: int = 0
     without_gain: int = 0
+    lost: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ def _may_not_take(engine: Engine, leaf: JobNode) -> str:
         return ""
     if not all(engine.state.task_preempts(task.spec) for task in unit_tasks(leaf, leaf.unit)):
         return "its preemptionPolicy is Never"
+    if engine.context.reclaimers.is_barred(engine.context, leaf):
+        return "it lost a task, and under drf.rule paper reclaims nothing until demand, queues or nodes change"
     return engine.policy.preemptive(leaf, leaf.unit) or ""
 
 

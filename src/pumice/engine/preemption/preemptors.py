@@ -57,6 +57,7 @@ class Preemptors:
         self.exchanged = 0  # of these, exchanges
         self.without_gain = 0  # of these, the ones that did not lower the sum of shortfalls: must stay 0
         self._since: dict[JobNode, int] = {}
+        self._lost: dict[JobNode, int] = {}  # jobs that lost a task, and the version of the targets at that time
         self._pool: PreemptibleTasks
         # By the level below which victims are searched; None: only tasks bound in this cycle.
         self._freeable: dict[ShareNode | None, FreeableCapacity] = {}
@@ -65,13 +66,17 @@ class Preemptors:
     def checkpoint(self) -> PreemptorsCheckpoint:
         """The state that a checkpoint keeps."""
         return PreemptorsCheckpoint(
-            {leaf.name: since for leaf, since in self._since.items()}, self.committed, self.without_gain
+            {leaf.name: since for leaf, since in self._since.items()},
+            self.committed,
+            self.without_gain,
+            {leaf.name: version for leaf, version in self._lost.items()},
         )
 
     def restore(self, memory: PreemptorsCheckpoint, tree: ShareTree) -> None:
         """Continue from a checkpoint, so that a restart does not reset the time a job has been starved."""
         self.committed, self.without_gain = memory.committed, memory.without_gain
         self._since = {tree.jobs[job]: since for job, since in memory.since.items() if job in tree.jobs}
+        self._lost = {tree.jobs[job]: version for job, version in memory.lost.items() if job in tree.jobs}
 
     def run(self, context: SchedulingContext) -> None:
         """Serve the preemptors in order until no further attempt can succeed."""
@@ -380,14 +385,28 @@ class Preemptors:
             self.without_gain += 1
         for job in {gone.task.job: None for gone in transaction.evictions}:
             assert job is not None
-            preemptors.pop(context.tree.jobs[job.key], None)  # it has just lost a task
+            leaf = context.tree.jobs[job.key]
+            preemptors.pop(leaf, None)  # it has just lost a task
+            if not context.order.victims_may_reclaim:
+                context.reclaimers.note_loss(leaf, context.changes.target_version)
         for index in transaction.changed_nodes():
             for freeable in self._freeable.values():
                 freeable.refresh(index)
 
+    def note_loss(self, leaf: JobNode, version: int) -> None:
+        """Record that a job lost a task; losses before the last change of the targets no longer count."""
+        self._lost = {other: lost for other, lost in self._lost.items() if lost == version}
+        self._lost[leaf] = version
+
     def may_preempt(self, context: SchedulingContext, leaf: JobNode) -> bool:
-        """Whether no plugin forbids this job to preempt."""
-        return not self.across_queues or context.policy.preemptive(leaf, leaf.unit) is None
+        """Whether no plugin forbids this job to preempt, and no loss bars it from reclaiming."""
+        if not self.across_queues:
+            return True
+        return not self.is_barred(context, leaf) and context.policy.preemptive(leaf, leaf.unit) is None
+
+    def is_barred(self, context: SchedulingContext, leaf: JobNode) -> bool:
+        """Whether a job lost a task since the targets last changed, under an order where it then reclaims nothing."""
+        return self._lost.get(leaf) == context.changes.target_version
 
     def rule_for(self, context: SchedulingContext, leaf: JobNode) -> PreemptionRule:
         """The rule that decides what other jobs may lose to this preemptor."""

@@ -42,6 +42,8 @@ LANES = 8
 class PublishedHdrfOrder(HeapOrder):
     """H-DRF by rescaled shares: at each level the smallest, among the children with a candidate below."""
 
+    victims_may_reclaim = False
+
     def __init__(self, tree: ShareTree, capacity: list[int]) -> None:
         super().__init__(tree, capacity)
         self.lanes: dict[tuple[int, ...], ResourceLane] = {}  # by Y; the most recently used comes last

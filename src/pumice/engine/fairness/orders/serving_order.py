@@ -45,6 +45,8 @@ class ServingOrder:
     """How long such a reservation may last without progress."""
     has_targets = False
     """Whether jobs have targets, so that a job is owed its deficit."""
+    victims_may_reclaim = True
+    """Whether a job that lost a task may reclaim before anything else has changed (docs/fairness.md, section 9.4)."""
     measure = "share"
     """What the key of a node means, in reports: ``want`` or ``share``."""
 
