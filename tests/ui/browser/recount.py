@@ -97,7 +97,7 @@ class JobCount:
         return self.phase != "Completed" or any(task.state not in ("succeeded", "failed") for task in self.tasks)
 
 
-@dataclass
+@dataclass(eq=False)
 class QueueCount:
     """A Queue with everything below it."""
 
@@ -188,6 +188,15 @@ class Recount:
         entitled = self.entitled(queue) or {}
         return {name: max(0, value - queue.used[name]) for name, value in entitled.items()}
 
+    def flows(self, queue: QueueCount, name: str) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+        """Whose parts of a resource a queue uses, and who uses its own: leaves outside of it, largest amounts first."""
+        below = f"{queue.path}/"
+        leaves = [each for each in self.queues.values() if not each.children]
+        others = [each for each in leaves if each is not queue and not each.path.startswith(below)]
+        borrowed = _in_proportion(queue.beyond_own(1)[name], {each: each.beyond_own(-1)[name] for each in others})
+        lent = _in_proportion(self.lent(queue)[name], {each: each.beyond_own(1)[name] for each in others})
+        return borrowed, lent
+
     # ---- as the pages show them ---------------------------------------------------------------------------
 
     def tree_page(self) -> dict[str, Any]:
@@ -250,6 +259,7 @@ class Recount:
                 f"{queue.phases('Running')} running, {waits} waiting",
                 f"{self._running(queue)} running, {queue.tasks('waiting')} waiting",
             ],
+            **self._flow_picture(queue),
             "Amounts by resource": self._amount_rows(queue),
             "Queues below": [self._listed(each) for each in queue.children],
             "Queues beside it": [self._listed(each) for each in beside],
@@ -257,6 +267,19 @@ class Recount:
             "Users": self._holders(queue, lambda job: job.group["metadata"]["annotations"][USER]),
             "Namespaces": self._holders(queue, lambda job: job.group["metadata"]["namespace"]),
         }
+
+    def _flow_picture(self, queue: QueueCount) -> dict[str, Any]:
+        """The bands of the picture of borrowing and lending, and the lists below it.
+
+        It is of the dominant resource, or if none of that is borrowed or lent, of the first that is.
+        """
+        used = {name: value / self.capacity[name] for name, value in queue.used.items() if value}
+        for name in (*([max(used, key=lambda each: used[each])] if used else []), *RESOURCES):
+            borrowed, lent = ([[each, amount(name, value)] for each, value in flow] for flow in self.flows(queue, name))
+            if borrowed or lent:
+                lists = [[" ".join(band) for band in flow] for flow in (borrowed, lent)]
+                return {"flow bands": [*borrowed, *lent], "flow lists": lists}
+        return {"flow bands": [], "flow lists": []}
 
     def _amount_rows(self, queue: QueueCount) -> list[list[str]]:
         guarantee = amounts_of(queue.object["spec"].get("guarantee", {}).get("resource"))
@@ -325,6 +348,18 @@ class Recount:
         used = [(value / self.capacity[name], name) for name, value in queue.used.items() if value]
         found = parts.get(max(used, key=lambda each: each[0])[1] if used else "", min(parts.values(), default=1.0))
         return found if found < 1 else None
+
+
+def _in_proportion(whole: int, weights: Mapping[QueueCount, int]) -> list[tuple[str, int]]:
+    """An amount in proportion to weights, the largest part first; what rounding leaves is the first one's."""
+    parts = sorted(((each, weight) for each, weight in weights.items() if weight), key=lambda p: (-p[1], p[0].path))
+    everything = sum(weight for _, weight in parts)
+    if not whole or not parts:
+        return []
+    found = [(each.name, whole * weight // everything) for each, weight in parts]
+    rest = whole - sum(value for _, value in found)
+    found[0] = (found[0][0], found[0][1] + rest)
+    return [(name, value) for name, value in found if value]
 
 
 def _placed(objects: Mapping[str, Any]) -> dict[str, QueueCount]:

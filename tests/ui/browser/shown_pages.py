@@ -7,7 +7,7 @@ from typing import Any
 from playwright.sync_api import Page
 
 _READ = r"""() => {
-  const text = (node) => node.innerText.replace(/\s+/g, " ").trim();
+  const text = (node) => (node.innerText ?? node.textContent).replace(/\s+/g, " ").trim();
   const cell = (node) => node.querySelector("[aria-label]")?.getAttribute("aria-label") ?? text(node);
   const line = (row) => [...row.children].map((node) => node.matches(".bar") ? cell(node) : text(node));
   const tables = {};
@@ -20,6 +20,8 @@ _READ = r"""() => {
       [row.dataset.path, ...columns.map((name) => cell(row.querySelector(`.${name}`)))]),
     bar: document.querySelector(".big-bar svg")?.getAttribute("aria-label"),
     facts: [...document.querySelectorAll(".facts dd")].map(text),
+    bands: [...document.querySelectorAll(".flow svg g")].map((band) => [...band.querySelectorAll("text")].map(text)),
+    flows: [...document.querySelectorAll(".flow-lists > div")].map((one) => [...one.querySelectorAll("li")].map(text)),
     tables,
   };
 }"""
@@ -41,6 +43,8 @@ def shown_queue(page: Page) -> dict[str, Any]:
     return {
         "bar": found["bar"],
         "facts": found["facts"],
+        "flow bands": found["bands"],
+        "flow lists": found["flows"],
         "Amounts by resource": tables["Amounts by resource"],
         "Queues below": [_without_badges(row) for row in tables.get("Queues below", [])],
         "Queues beside it": [_without_badges(row) for row in tables.get("Queues beside it", [])],
