@@ -208,7 +208,7 @@ class Recount:
         used = [(self.root.used[name], self.capacity[name]) for name in RESOURCES]
         labels = ("CPU", "Memory", "GPU")
         parts = [f"{label} {percent(taken / whole)}" for label, (taken, whole) in zip(labels, used, strict=True)]
-        tasks = f"Tasks {self._running(self.root)} + {self.root.tasks('waiting')} waiting"
+        tasks = f"Tasks {self._running(self.root)} running, {self.root.tasks('waiting')} waiting"
         return [*parts, f"Nodes {self.nodes}/{self.nodes}", tasks]
 
     def tree_rows(self) -> list[list[str]]:

@@ -112,9 +112,10 @@ def _say_needs(answer: WaitReport) -> None:
     for limit in answer.limits:
         answer.needs.append(_lift(limit.kind, limit.queue, limit.resource, limit.lacks))
     if answer.missing:
-        first = answer.missing[0]
-        others = len(answer.missing) - 1
-        rest = f", and about as much on {count(others, 'more node')}" if others else ""
+        first, *others = answer.missing
+        rest = "".join(f", {said(other.amounts)} on {other.node}" for other in others[:2])
+        if len(others) > 2:
+            rest += f", and more on {count(len(others) - 2, 'other node')}"
         answer.needs.append(
             f"{said(first.amounts)} more must become free on {first.node}{rest} (where least is missing)"
         )

@@ -125,7 +125,7 @@ function ClusterLine() {
       })}
     <span title="Nodes that are ready, of all">Nodes <b>${number(nodes.ready)}/${number(nodes.total)}</b></span>
     <span title="Pods with a node, and pods that wait for one">
-      Tasks <b>${number(tasks.running)}</b> + ${number(tasks.waiting)} waiting
+      Tasks <b>${number(tasks.running)}</b> running, <b>${number(tasks.waiting)}</b> waiting
     </span>
   </div>`;
 }

@@ -53,7 +53,7 @@ export const WORDS = {
   },
   want: {
     title: "Missing part",
-    text: "The part of its entitlement that a queue is missing. The queue that misses the largest part is served first.",
+    text: "The part of its entitlement that a queue is missing. The queue that misses the largest part is next in line.",
   },
   evict: {
     title: "Eviction",

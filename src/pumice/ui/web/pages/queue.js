@@ -137,7 +137,8 @@ function summary(queue, shares) {
   if (queue.tasks.waiting === 0) said.push("Nothing waits.");
   else if (shares.owed <= 0.0005)
     said.push(
-      `${counted(queue.tasks.waiting, "task waits", "tasks wait")}; it already has what it is entitled to now.`,
+      `${counted(queue.tasks.waiting, "task waits", "tasks wait")}: the queue has at least what it is entitled to now`,
+      `(${percent(shares.entitled)}), so queues that miss a part of theirs come first.`,
     );
   return said.join(" ");
 }

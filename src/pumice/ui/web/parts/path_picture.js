@@ -82,11 +82,11 @@ function shortened(all, ahead) {
  * @returns {string}
  */
 function verdict({ first, place, rivals }, level) {
-  const where = level === 0 ? "in the cluster" : "beside its siblings";
-  if (rivals <= 1) return "is alone in line here: nothing beside it waits for its turn";
-  if (place === 1 || !first) return `is served first ${where}`;
-  if (place === null) return `is not in line; ${lastPart(first.name)} is served first`;
-  return `is number ${place} of ${rivals} in line; ${lastPart(first.name)} is first`;
+  const where = level === 0 ? "in the cluster" : "at this level";
+  if (rivals <= 1) return "is next: nothing beside it waits";
+  if (place === 1 || !first) return `is next in line ${where}`;
+  if (place === null) return `is not in line; ${lastPart(first.name)} is next`;
+  return `is number ${place} of ${rivals} in line; ${lastPart(first.name)} is next`;
 }
 
 /**
@@ -96,15 +96,8 @@ function verdict({ first, place, rivals }, level) {
 function CompetitorRow({ row, side, first }) {
   const used = row.usedShare ?? 0;
   const entitled = row.entitledShare ?? side?.entitledShare ?? null;
-  const shares = {
-    used,
-    borrowed: entitled === null ? 0 : Math.max(0, used - entitled),
-    owed: Math.max(0, (entitled ?? 0) - used),
-    lent: 0,
-    own: 0,
-    limit: null,
-    entitled,
-  };
+  // Only what decides the order: the bar is what it uses, the mark what it is entitled to.
+  const shares = { used, borrowed: 0, owed: 0, lent: 0, own: entitled ?? 0, limit: null, entitled };
   const right = entitled === null ? "" : `, entitled to ${percent(entitled)}`;
   const label = `${row.name} uses ${percent(used)} of the cluster${right}`;
   return html`<li class=${row.ours ? "path-row ours" : "path-row"}>

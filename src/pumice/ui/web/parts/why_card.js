@@ -33,22 +33,20 @@ export function WhyCard({ namespace, name }) {
   const done = document.cause === "running" || document.cause === "finished";
   return html`<${Card} title=${done ? "What it has" : "Why does it wait?"} class="why">
     <p class="verdict" title=${document.verdict}>${withoutUids(document.verdict)}</p>
-    ${document.needs.length > 0 && html`<${Needs} needs=${document.needs} />`}
+    ${document.needs.length > 0 && html`<${Needs} needs=${document.needs} startsAt=${document.outlook?.startsAt ?? null} />`}
     ${!done && html`<${Claim} why=${document} />`}
     <div class="why-grid">
       ${
         document.contest &&
         document.contest.rungs.length > 0 &&
         !done &&
-        html`<section aria-label="Who is served first">
-          <h3>Who is served first, from the root down</h3>
+        html`<section aria-label="Who is next in line">
+          <h3>Who is next in line, from the root down</h3>
           <p class="quiet caption">
-            Bars are parts of the cluster, and the numbers say what each uses, of what it is${" "}
-            <${Word} is="entitled">entitled<//> to. Solid is used, a dashed frame is still <${Word} is="owed">owed<//>,
-            hatched is more than entitled. Where several wait, the one that misses the largest part of what it is
-            entitled to is first.
+            Capacity that comes free is given out in this order. A bar is what each uses of the cluster now, the mark on
+            it what it is <${Word} is="entitled">entitled<//> to now. Whoever misses the largest part of that is next.
+            ${document.contest.supposing && " The job has no place now, so this is the order once there is room for it."}
           </p>
-          ${document.contest.supposing && html`<p class="quiet">As it would be if the job found room.</p>`}
           <${PathPicture} rungs=${document.contest.rungs} measure=${document.contest.measure} />
         </section>`
       }
@@ -74,13 +72,14 @@ export function WhyCard({ namespace, name }) {
   <//>`;
 }
 
-/** @param {{needs: string[]}} props */
-function Needs({ needs }) {
+/** @param {{needs: string[], startsAt: string | null}} props */
+function Needs({ needs, startsAt }) {
   return html`<section class="needs" aria-label="What has to happen">
     <h3>What has to happen</h3>
     <ul>
       ${needs.map((need) => html`<li>${withoutUids(need)}</li>`)}
     </ul>
+    ${startsAt === null && html`<p class="quiet">When is not known: it depends on when running tasks end.</p>`}
   </section>`;
 }
 
@@ -96,7 +95,9 @@ function Claim(/** @type {{why: WhyDocument}} */ { why }) {
       </div>`
     : null;
   const running = why.running + why.starting;
-  const whole = Object.keys(why.whole).length ? `${amountList(why.whole)} in whole tasks` : "too little to start with";
+  const whole = Object.keys(why.whole).length
+    ? `${amountList(why.whole)} in whole tasks`
+    : `too little for the ${counted(why.unitTasks, "task")} it has to start`;
   return html`<dl class="facts claim">
     <div>
       <dt>Runs now</dt><dd>${running ? `${counted(running, "task")} (${amountList(why.holds)})` : "no task"}</dd>
@@ -114,7 +115,7 @@ function Claim(/** @type {{why: WhyDocument}} */ { why }) {
       why.unitTasks > 0 &&
       html`<div>
         <dt>Is that <${Word} is="owed">owed<//> to it?</dt>
-        <dd>${why.owed ? "yes: it is its turn" : "no: it would have to borrow"}</dd>
+        <dd>${why.owed ? "yes: it is its turn" : "no: it starts on what others leave unused"}</dd>
       </div>`
     }
   </dl>`;
