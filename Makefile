@@ -29,25 +29,27 @@ help: ## this list
 demo: $(VENV)/.runtime ## see it schedule: a small cluster, its share tree and its decisions
 	@$(BIN)/pumice demo
 
-# Many tests wait for processes and servers, so that three workers keep two cores busy.
-test: WORKERS := 3
-test: $(VENV)/.dev ## the test suite (WORKERS=3)
+# Many tests wait for processes and servers, so that four workers keep two cores busy.
+test: WORKERS := 4
+test: $(VENV)/.dev ## the test suite (WORKERS=4)
 	$(BIN)/pytest -n $(WORKERS) $(SPREAD) $(AGAIN)
 
 test-quick: $(VENV)/.dev ## the tests of engine, model, client and rules, which start no processes (WORKERS=2)
 	HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),quick) $(BIN)/pytest --quick -n $(WORKERS) $(SPREAD) $(AGAIN)
 
-# What runs on the compiled engine: its own suite and those of the packages that hold or replay its objects.
+# What runs on the compiled engine: its own suite and those of the packages that hold or replay its objects. `make test`
+# tries the same examples of every property each time; this one draws few, but new ones.
 COMPILED_TESTS := tests/engine tests/model tests/config tests/decision_log tests/sim tests/kubebase \
 	tests/test_compile_engine.py tests/test_engine_page.py tests/test_extending.py tests/test_scenarios_page.py
 test-compiled: $(VENV)/.dev ## the tests of the engine on the compiled engine, and its decisions against pure Python
 	@mkdir -p build; $(BIN)/python tools/compile_engine.py $(COMPILED) 2>$(COMPILED).log; status=$$?; \
 	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then tail -n 1 $(COMPILED).log; exit 0; fi; \
 	[ $$status -eq 0 ] || { cat $(COMPILED).log; exit $$status; }; \
-	PYTHONPATH=$(COMPILED) HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),quick) \
+	PYTHONPATH=$(COMPILED) HYPOTHESIS_PROFILE=$(or $(HYPOTHESIS_PROFILE),fresh) \
 	    $(BIN)/pytest -n $(WORKERS) $(SPREAD) $(COMPILED_TESTS) $(AGAIN)
 
-test-kube: $(VENV)/.dev ## the tests against a real kube-apiserver and etcd, which are built once if need be
+test-kube: WORKERS := 4
+test-kube: $(VENV)/.dev ## the tests against a real kube-apiserver and etcd, which are built once if need be (WORKERS=4)
 	@place=$$($(BIN)/python -m tools.kubernetes_binaries); status=$$?; \
 	if [ $$status -eq 3 ] && [ "$$CI" != true ]; then echo "skipped: no real Kubernetes API here"; exit 0; fi; \
 	[ $$status -eq 0 ] || exit $$status; \

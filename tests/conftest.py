@@ -1,8 +1,9 @@
 """Settings of the whole suite: Hypothesis profiles, time limits, child processes, and the quick tests.
 
 ``HYPOTHESIS_PROFILE`` says how much the property tests try. ``default`` is the same few examples every time, so that a
-red suite means a change, not luck; ``quick`` is half as many. ``long`` is many examples, fresh on each run; what it
-finds is printed as a blob to paste above the test.
+red suite means a change, not luck; ``quick`` is half as many. ``fresh`` is a few that no run before has tried, and
+``long`` many of them. What these find is printed as a blob to paste above the test, and tried first by the next run
+(``.hypothesis/examples``); ``fresh`` does not look for a smaller example, which takes minutes.
 
 The quick tests (``--quick``) are those in ``QUICK_FOLDERS`` without the marker ``process``. They include the tests of
 the API client against servers in the same process. Whether a test starts a process is not left to the marker: in these
@@ -18,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 from tests.support.processes import accept_interrupts, end_all_processes
 
@@ -27,7 +29,11 @@ _TIMELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, H
 
 settings.register_profile("default", max_examples=25, derandomize=True, **_TIMELESS)
 settings.register_profile("quick", max_examples=15, derandomize=True, **_TIMELESS)
-settings.register_profile("long", max_examples=2000, derandomize=False, print_blob=True, **_TIMELESS)
+# Hypothesis keeps what failed only if it is told to, where CI=true.
+_RANDOM = {"derandomize": False, "print_blob": True, "database": DirectoryBasedExampleDatabase(".hypothesis/examples")}
+_UNSHRUNK = [Phase.explicit, Phase.reuse, Phase.generate]
+settings.register_profile("fresh", max_examples=10, phases=_UNSHRUNK, **_RANDOM, **_TIMELESS)
+settings.register_profile("long", max_examples=2000, **_RANDOM, **_TIMELESS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # The web page is a process more for each ``pumice up`` of the tests; those that look at the page say --ui.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pumice.admission import ClusterView, Settings
 from tests.support.admitted import ask, group, job, namespace, queue, world
+from tests.support.case_files import read_cases
 
-CASES = yaml.safe_load((Path(__file__).parents[1] / "cases" / "admission.yaml").read_text())
+CASES = read_cases("admission")
 
 
 def surroundings(case: dict[str, Any]) -> ClusterView:

@@ -10,11 +10,9 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pumice.audit.exact_fluid import exact_fluid
 from pumice.engine.engine import Engine
@@ -22,13 +20,14 @@ from pumice.engine.events import Changed, Gone
 from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
+from tests.support.case_files import read_cases
 from tests.support.pools import Pool, make_engine
 
 SECOND = 1_000_000
 Tree = dict[str, Any]
 Held = dict[str, float]
 
-CASES = yaml.safe_load((Path(__file__).parents[1] / "cases" / "hdrf.yaml").read_text())["cases"]
+CASES = read_cases("hdrf")["cases"]
 AT_ONCE = {"drf.patience": 0}
 both_rules = pytest.mark.parametrize("rule", ["steer", "paper"])
 

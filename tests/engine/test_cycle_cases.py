@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kubebase.resource_vector import dominant_share
 from pumice.engine.engine import Engine
@@ -15,9 +13,10 @@ from pumice.engine.events import Changed, Gone
 from pumice.engine.fairness.share_tree.share_node import NodeKind
 from pumice.engine.state.cluster_state import ClusterState
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, Quota, TaskSpec, TaskStatus
+from tests.support.case_files import read_cases
 from tests.support.pools import amounts, make_engine
 
-CASES = yaml.safe_load((Path(__file__).parents[1] / "cases" / "scheduling.yaml").read_text())
+CASES = read_cases("scheduling")
 Case = dict[str, Any]
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.support.case_files import read_cases
 from tests.support.pools import Pool, make_engine
 
-CASES = yaml.safe_load((Path(__file__).parents[1] / "cases" / "hdrf.yaml").read_text())["cases"]
+CASES = read_cases("hdrf")["cases"]
 Case = dict[str, Any]
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])

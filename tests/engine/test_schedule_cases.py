@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kubebase.label_selector import Requirement
 from kubebase.resource_vector import PODS, Registry
@@ -32,8 +30,9 @@ from pumice.model.specs import (
     TaskStatus,
     Vector,
 )
+from tests.support.case_files import read_cases
 
-TABLES = yaml.safe_load((Path(__file__).parents[1] / "cases" / "schedule.yaml").read_text())
+TABLES = read_cases("schedule")
 Case = dict[str, Any]
 
 HOSTNAME = "kubernetes.io/hostname"

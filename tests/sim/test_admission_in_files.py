@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pumice.admission import CREATE, DELETE, ClusterView, Settings
 from tests.sim.samples import Document, opened, scenario
 from tests.support.admitted import ask, group, job, namespace, queue, world
+from tests.support.case_files import read_cases
 
-CASES = yaml.safe_load((Path(__file__).parents[1] / "cases" / "admission.yaml").read_text())
+CASES = read_cases("admission")
 
 OTHERWISE_IN_FILES = {
     "unknown-operation": "a file creates, an event changes or deletes; there is no fourth thing to write",

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
+from tests.support.case_files import read_yaml
 
 ABSENT = "<absent>"
 SHIPPED = Path(__file__).parent.parent.parent / "src" / "pumice" / "crds"
@@ -71,14 +71,9 @@ class Script:
     objects: dict[str, Any]
 
 
-def read(path: Path) -> Any:
-    """A file as it is written, by the quickest loader there is."""
-    return yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # both are safe
-
-
 def load(path: Path) -> list[Script]:
     """The scripts of a file."""
-    document = read(path)
+    document = read_yaml(path)
     objects = document.get("objects", {})
     return [Script(s["name"], s["about"], s["steps"], objects) for s in document["scripts"]]
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pumice.controllers.queues.commands import why_not
 from pumice.controllers.queues.queue_cache import QueueCache
 from pumice.controllers.queues.workload_counts import Tally
 from pumice.kube.resources import COMMANDS, JOBS, POD_GROUPS, QUEUES
 from pumice.kube.watch.change_queue import Change
+from tests.support.case_files import read_cases
 from tests.support.queue_clusters import MemoryCluster, Process, command, group, job
 
-CASES = yaml.safe_load((Path(__file__).parents[2] / "cases" / "queue_state.yaml").read_text())
+CASES = read_cases("queue_state")
 
 
 def cluster_of(**parents: str) -> MemoryCluster:

@@ -127,9 +127,11 @@ def test_service_lists_its_ready_pods() -> None:
             def listed() -> int:
                 return sum(len(found.get("endpoints", ())) for found in c.api.list(resource))
 
-            await eventually(lambda: listed() == 2)
-            subsets = (c.api.read("endpoints", "default", "web") or {})["subsets"]
-            assert [len(subset["addresses"]) for subset in subsets] == [2]
+            def subsets() -> list[int]:
+                found = (c.api.read("endpoints", "default", "web") or {}).get("subsets") or []
+                return [len(subset.get("addresses", ())) for subset in found]
+
+            await eventually(lambda: listed() == 2 and subsets() == [2])  # written one after the other
             await c.api.delete("services", "default", "web")
             await eventually(lambda: not c.api.list("endpoints") and not c.api.list(resource))
 

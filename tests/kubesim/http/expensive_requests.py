@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,10 +109,10 @@ OWNER = {"apiVersion": "v1", "kind": "Pod"}
 WROTE = {"operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}}}
 SELECTED = ",".join(f"a{n}%3Db" for n in range(2000))
 
-EXPENSIVE: dict[str, list[Sent]] = {
-    "definition with too many patterns": [post(DEFINITIONS, definition(patterns(20_000)), 422)],
-    "definition with many patterns": [post(DEFINITIONS, definition(patterns(1000)))],
-    "definition with many fields": [
+EXPENSIVE: dict[str, Callable[[], list[Sent]]] = {
+    "definition with too many patterns": lambda: [post(DEFINITIONS, definition(patterns(20_000)), 422)],
+    "definition with many patterns": lambda: [post(DEFINITIONS, definition(patterns(1000)))],
+    "definition with many fields": lambda: [
         post(DEFINITIONS, definition(plain_fields(20_000))),
         post(
             "/apis/x.io/v1/namespaces/default/costs",
@@ -120,39 +120,39 @@ EXPENSIVE: dict[str, list[Sent]] = {
         ),
         Sent("GET", "/openapi/v3/apis/x.io/v1", 200),
     ],
-    "doubled keys": [post(CONFIG_MAPS, DOUBLED)],
-    "many keys": [post(CONFIG_MAPS, config_map(keys=180_000))],
-    "unknown fields": [post(CONFIG_MAPS, config_map() | {f"u{n}": 1 for n in range(150_000)})],
-    "YAML": [post(CONFIG_MAPS, LONG_YAML, media=YAML)],
-    "long text": [post(CONFIG_MAPS, config_map(keys=1, value="x" * 1_000_000))],
-    "labels": [post(CONFIG_MAPS, config_map(labels={f"k{n}": "" for n in range(120_000)}))],
-    "wrong labels": [post(CONFIG_MAPS, config_map(labels={f"k{n}/": "" for n in range(5_000)}), 422)],
-    "annotations": [post(CONFIG_MAPS, config_map(annotations={f"k{n}": "" for n in range(150_000)}), 422)],
-    "finalizers": [post(CONFIG_MAPS, config_map(finalizers=[f"a.b/k{n}" for n in range(120_000)]))],
-    "owners": [
+    "doubled keys": lambda: [post(CONFIG_MAPS, DOUBLED)],
+    "many keys": lambda: [post(CONFIG_MAPS, config_map(keys=180_000))],
+    "unknown fields": lambda: [post(CONFIG_MAPS, config_map() | {f"u{n}": 1 for n in range(150_000)})],
+    "YAML": lambda: [post(CONFIG_MAPS, LONG_YAML, media=YAML)],
+    "long text": lambda: [post(CONFIG_MAPS, config_map(keys=1, value="x" * 1_000_000))],
+    "labels": lambda: [post(CONFIG_MAPS, config_map(labels={f"k{n}": "" for n in range(120_000)}))],
+    "wrong labels": lambda: [post(CONFIG_MAPS, config_map(labels={f"k{n}/": "" for n in range(5_000)}), 422)],
+    "annotations": lambda: [post(CONFIG_MAPS, config_map(annotations={f"k{n}": "" for n in range(150_000)}), 422)],
+    "finalizers": lambda: [post(CONFIG_MAPS, config_map(finalizers=[f"a.b/k{n}" for n in range(120_000)]))],
+    "owners": lambda: [
         post(
             CONFIG_MAPS, config_map(ownerReferences=[OWNER | {"name": f"x{n}", "uid": f"u{n}"} for n in range(40_000)])
         )
     ],
-    "managed fields": [
+    "managed fields": lambda: [
         post(CONFIG_MAPS, config_map(managedFields=[WROTE | {"manager": f"m{n}"} for n in range(15_000)])),
         patch(f"{CONFIG_MAPS}/c", {"data": {"a": "b"}}, MERGE_PATCH),
     ],
-    "containers without images": [post(PODS, pod(containers=containers(20_000)), 422)],
-    "containers": [post(PODS, pod(containers=containers(50_000, image="i")))],
-    "containers of a template": [post(DEPLOYMENTS, deployment(20_000))],
-    "tolerations": [post(PODS, pod(tolerations=tolerations(40_000)))],
-    "volumes": [post(PODS, pod(volumes=[{"name": f"v{n}", "emptyDir": {}} for n in range(40_000)]))],
-    "resources": [
+    "containers without images": lambda: [post(PODS, pod(containers=containers(20_000)), 422)],
+    "containers": lambda: [post(PODS, pod(containers=containers(50_000, image="i")))],
+    "containers of a template": lambda: [post(DEPLOYMENTS, deployment(20_000))],
+    "tolerations": lambda: [post(PODS, pod(tolerations=tolerations(40_000)))],
+    "volumes": lambda: [post(PODS, pod(volumes=[{"name": f"v{n}", "emptyDir": {}} for n in range(40_000)]))],
+    "resources": lambda: [
         post(PODS, pod(containers=containers(1, image="i", resources={"requests": AMOUNTS, "limits": AMOUNTS})))
     ],
-    "ports": [
+    "ports": lambda: [
         post(
             SERVICES,
             {"metadata": {"name": "s"}, "spec": {"ports": [{"name": f"p{n}", "port": n + 1} for n in range(30_000)]}},
         )
     ],
-    "network policy": [
+    "network policy": lambda: [
         post(
             POLICIES,
             {
@@ -164,12 +164,12 @@ EXPENSIVE: dict[str, list[Sent]] = {
             },
         )
     ],
-    "quota": [
+    "quota": lambda: [
         post(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {f"count/x{n}.y": "1" for n in range(40_000)}}})
     ],
-    "tasks": [post(JOBS, job(task(n) for n in range(5_000)), 403)],
-    "dependencies": [post(JOBS, job(task(n, *range(max(0, n - 50), n)) for n in range(450)))],
-    "operations of a JSON patch": [
+    "tasks": lambda: [post(JOBS, job(task(n) for n in range(5_000)), 403)],
+    "dependencies": lambda: [post(JOBS, job(task(n, *range(max(0, n - 50), n)) for n in range(450)))],
+    "operations of a JSON patch": lambda: [
         post(CONFIG_MAPS, config_map(keys=10_000)),
         patch(
             f"{CONFIG_MAPS}/c",
@@ -177,7 +177,7 @@ EXPENSIVE: dict[str, list[Sent]] = {
             JSON_PATCH,
         ),
     ],
-    "insertions into a list": [
+    "insertions into a list": lambda: [
         post(PODS, pod(tolerations=tolerations(10_000))),
         patch(
             f"{PODS}/p",
@@ -185,37 +185,38 @@ EXPENSIVE: dict[str, list[Sent]] = {
             JSON_PATCH,
         ),
     ],
-    "copies": [
+    "copies": lambda: [
         post(CONFIG_MAPS, config_map(keys=20_000)),
         patch(f"{CONFIG_MAPS}/c", [{"op": "copy", "from": "/data", "path": "/x"}] * 10_000, JSON_PATCH, 422),
     ],
-    "merge patch": [
+    "merge patch": lambda: [
         post(CONFIG_MAPS, config_map(keys=60_000)),
         patch(f"{CONFIG_MAPS}/c", {"data": {f"k{n}": "1" for n in range(60_000)}}, MERGE_PATCH),
         patch(f"{CONFIG_MAPS}/c", {"data": {"k1": "2"}}, MERGE_PATCH),
     ],
-    "list of a strategic patch": [
+    "list of a strategic patch": lambda: [
         post(PODS, pod(containers=containers(4000, image="i"))),
         patch(f"{PODS}/p", {"spec": {"containers": containers(4000, image="j")[::-1]}}, STRATEGIC, 422),
     ],
-    "values of a strategic patch": [
+    "values of a strategic patch": lambda: [
         post(CONFIG_MAPS, config_map(finalizers=FINALIZERS)),
         patch(f"{CONFIG_MAPS}/c", {"metadata": {"finalizers": [f"{name}x" for name in FINALIZERS]}}, STRATEGIC),
         patch(f"{CONFIG_MAPS}/c", {"metadata": {"$deleteFromPrimitiveList/finalizers": FINALIZERS[::-1]}}, STRATEGIC),
     ],
-    "apply": [
+    "apply": lambda: [
         patch(f"{CONFIG_MAPS}/c?fieldManager=m", config_map(keys=10_000), APPLY, 201),
         patch(f"{CONFIG_MAPS}/c?fieldManager=n&force=true", config_map(keys=10_000, value="1"), APPLY),
     ],
-    "conflicts of apply": [
+    "conflicts of apply": lambda: [
         patch(f"{CONFIG_MAPS}/c?fieldManager=m", config_map(keys=8_000), APPLY, 201),
         patch(f"{CONFIG_MAPS}/c?fieldManager=n", config_map(keys=8_000, value="1"), APPLY, 409),
     ],
-    "selector": [Sent("GET", f"{PODS}?labelSelector={SELECTED}", 200)],
-    "OpenAPI": [Sent("GET", "/openapi/v2", 200)],
-    "answer in YAML": [
+    "selector": lambda: [Sent("GET", f"{PODS}?labelSelector={SELECTED}", 200)],
+    "OpenAPI": lambda: [Sent("GET", "/openapi/v2", 200)],
+    "answer in YAML": lambda: [
         post(CONFIG_MAPS, config_map(keys=20_000)),
         Sent("GET", f"{CONFIG_MAPS}/c", 200, accept=YAML),
         Sent("GET", CONFIG_MAPS, 200, accept=YAML),
     ],
 }
+"""By name; each makes its requests when it is called, since they have megabytes."""

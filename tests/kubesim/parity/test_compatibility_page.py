@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tests.kubesim.parity.refusals import ALLOWED
-from tests.support.exchanges import read
+from tests.support.case_files import read_yaml
 from tests.support.kubectl_scripts import load
 
 EXCHANGES = Path(__file__).parent / "exchanges"
@@ -19,7 +19,7 @@ def reasons() -> set[str]:
     """Why our answers differ, as the scripts say it."""
     found = set(ALLOWED)
     for path in EXCHANGES.glob("*.yaml"):
-        for script in read(path)["scripts"]:
+        for script in read_yaml(path)["scripts"]:
             for step in script["steps"]:
                 if "ours" in step:
                     assert step["ours"].keys() <= {"why", "answer", "free"}, (path.name, script["name"], step["ours"])

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pumice.engine.fairness.fluid_target import solver_phase as phase
 from pumice.engine.fairness.fluid_target.solver import solve_targets
+from tests.support.case_files import read_cases
 from tests.support.share_trees import (
     Tree,
     assert_close,
@@ -26,7 +25,7 @@ from tests.support.share_trees import (
 )
 
 F = Fraction
-CASES = yaml.safe_load((Path(__file__).parents[3] / "cases" / "hdrf.yaml").read_text())["cases"]
+CASES = read_cases("hdrf")["cases"]
 
 
 # --- worked cases -----------------------------------------------------------------------------------------------

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kubebase.resource_vector import CPU, MEMORY, PODS
 from pumice.engine.fairness.orders.deserved_order import DeservedOrder, deserved_share
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
+from tests.support.case_files import read_cases
 from tests.support.groves import GPU, WIDTH, Grove
 
-CASES = yaml.safe_load((Path(__file__).parents[3] / "cases" / "scheduling.yaml").read_text())
+CASES = read_cases("scheduling")
 PLACE = {"cpu": CPU, "memory": MEMORY}
 
 

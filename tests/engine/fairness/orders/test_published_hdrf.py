@@ -5,18 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kubebase.resource_vector import CPU, PODS
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items
+from tests.support.case_files import read_cases
 from tests.support.paper_world import GPU, PLACES, World
 
-CASES = yaml.safe_load((Path(__file__).parents[3] / "cases" / "hdrf.yaml").read_text())["cases"]
+CASES = read_cases("hdrf")["cases"]
 
 # --- the rule, by hand -------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kubesim.api import metadata
 from kubesim.api.status import ApiError
@@ -13,6 +12,7 @@ from kubesim.kinds.pods.validation import check_pod_spec
 from kubesim.registry.registry import Object
 from tests.kubesim.kinds.pods.pod_specs import RESOURCE, container, created
 from tests.kubesim.kinds.strategy_writes import create
+from tests.support.case_files import read_yaml
 
 RULES = {
     "<label>": metadata.LABEL_RULE,
@@ -31,7 +31,7 @@ RULES = {
         "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
     ),
 }
-ANSWERS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("pod_answers.yaml").read_text())
+ANSWERS: dict[str, Any] = read_yaml(Path(__file__).with_name("pod_answers.yaml"))
 
 
 @pytest.mark.parametrize("case", ANSWERS)
