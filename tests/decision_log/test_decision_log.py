@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubebase.label_selector import Requirement
@@ -43,6 +43,7 @@ from pumice.model.specs import (
     VolumeDemand,
     VolumeNodes,
 )
+from tests.support.examples import fewer_examples
 from tests.support.histories import History
 from tests.support.lives import KINDS, Life, recorded_life
 from tests.support.recorded import Recorded
@@ -58,7 +59,7 @@ def outcomes(folder: Path) -> list[Outcome]:
 # --- the same again --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
+@fewer_examples(2)
 @given(seed=seeds)
 def test_a_replay_decides_the_same(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     folder = tmp_path_factory.mktemp("log")
@@ -110,7 +111,6 @@ def cycles_in(line: bytes) -> int:
     return len(list(record.cycles())) if isinstance(record, Quiet) else isinstance(record, Ran)
 
 
-@settings(max_examples=30)
 @given(part=st.floats(0, 1))
 def test_whatever_is_torn_off_the_rest_can_be_replayed(
     tmp_path_factory: pytest.TempPathFactory, recorded: Path, part: float
@@ -131,7 +131,6 @@ def test_whatever_is_torn_off_the_rest_can_be_replayed(
         assert outcome.torn == bool(lines[-1])
 
 
-@settings(max_examples=20)
 @given(number=st.integers(0, 10_000))
 def test_whatever_is_altered_is_found_in_its_cycle(
     tmp_path_factory: pytest.TempPathFactory, recorded: Path, number: int

@@ -83,9 +83,19 @@ def taken(resource: Resource, sent: Object) -> Object | None:
 
 @pytest.mark.parametrize("name", RESOURCES)
 def test_arbitrary_json_body_is_accepted_or_rejected(name: str) -> None:
+    try_bodies(name, settings.default.max_examples)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", RESOURCES)
+def test_many_json_bodies_are_accepted_or_rejected(name: str) -> None:
+    try_bodies(name, 600)
+
+
+def try_bodies(name: str, examples: int) -> None:
     resource = RESOURCES[name]
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(bodies(resource), bodies(resource))
     def sent(first: Object, second: Object) -> None:
         found = taken(resource, first)
