@@ -15,7 +15,7 @@ from pumice.agent.cgroups import Cgroups, find_cgroups
 from pumice.agent.pod_folders import PodFolders
 from pumice.agent.shim.process_start import may_mount
 from pumice.agent.shim.process_table import marked_processes, start_ticks
-from pumice.agent.shim.records import SHIM, read_record, write_record
+from pumice.agent.shim.records import PLAN, SHIM, STATE, read_record, write_record
 from pumice.kube.client.api_errors import ApiError
 from tests.support.agents import CAPACITY, NODE, AgentWorld, on_this_machine, terminated
 
@@ -223,6 +223,54 @@ def test_a_killed_shim_and_a_reboot_fail_the_pod_and_leave_no_process(tmp_path: 
         write_record(path, {**shim, "boot": "before"})
         async with world.agent():
             assert (await world.phase("rebooted", "Failed"))["reason"] == "NodeRebooted"
+
+    on_this_machine(tmp_path, check)
+
+
+def test_a_pod_is_not_started_again_after_a_reboot_that_took_the_shims_files(tmp_path: Path) -> None:
+    """The plan is on disk before anything starts; the files of the shim may be gone, or half of them may."""
+
+    async def check(world: AgentWorld) -> None:
+        async with world.agent():
+            uids = [await world.submit(name, f"echo on >> {tmp_path}/{name}; sleep 600") for name in ("gone", "half")]
+            for name in ("gone", "half"):
+                await world.phase(name, "Running")
+        for uid, left in zip(uids, (None, b""), strict=True):
+            folder = world.folder / "pods" / uid
+            os.kill(read_record(str(folder / SHIM))["pid"], signal.SIGKILL)
+            plan = read_record(str(folder / PLAN))
+            write_record(str(folder / PLAN), {**plan, "boot": "before"})
+            for name in (SHIM, STATE):
+                (folder / name).unlink() if left is None else (folder / name).write_bytes(left)
+        async with world.agent():
+            for name in ("gone", "half"):
+                assert (await world.phase(name, "Failed"))["reason"] == "NodeRebooted"
+                assert (tmp_path / name).read_text() == "on\n"
+
+    on_this_machine(tmp_path, check)
+
+
+def test_room_is_free_before_the_api_has_answered_that_a_pod_has_ended(tmp_path: Path) -> None:
+    """The scheduler may place the next pod as soon as the API has the end, before the agent has its answer."""
+
+    async def check(world: AgentWorld) -> None:
+        held = asyncio.Event()
+        patch_status = world.api.patch_status
+
+        async def answer_late(resource: Any, name: str, status: Any, *rest: Any, **more: Any) -> Any:
+            answer = await patch_status(resource, name, status, *rest, **more)
+            if status.get("phase") == "Succeeded":
+                await held.wait()
+            return answer
+
+        whole = {"requests": {"cpu": "8"}}
+        world.api.patch_status = answer_late  # type: ignore[method-assign]
+        async with world.agent():
+            await world.submit("first", "true", resources=whole)
+            await world.phase("first", "Succeeded")
+            await world.submit("second", "sleep 600", resources=whole)
+            assert (await world.phase("second", "Running", "Failed"))["phase"] == "Running"
+            held.set()
 
     on_this_machine(tmp_path, check)
 

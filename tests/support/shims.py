@@ -22,8 +22,7 @@ from pumice.agent.shim.records import (
     read_record,
     write_record,
 )
-from pumice.agent.shim_start import shim_command
-from tests.support.processes import run_process
+from pumice.agent.shim_start import ForkServerProcess
 
 SECONDS = 20.0
 
@@ -78,10 +77,13 @@ class ShimmedPod:
         write_record(str(folder / PLAN), cast("PodPlan", plan))
 
     def start(self) -> None:
-        """Start the shim."""
-        with (self.folder / "shim.log").open("ab") as log:
-            done = run_process(shim_command(self.folder), stdout=log, stderr=log)
-        assert done.returncode == 0, (self.folder / "shim.log").read_text()
+        """Start the shim, from a server that ends as soon as it runs."""
+        server = ForkServerProcess()
+        server.channel.settimeout(SECONDS)
+        server.channel.send(os.fsencode(self.folder))
+        answer = server.channel.recv(4096)
+        server.close()
+        assert answer == b"+" + os.fsencode(self.folder), (self.folder / "shim.log").read_text()
 
     def stop(self, grace: float) -> None:
         """Ask the shim to end the pod."""

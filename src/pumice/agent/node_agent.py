@@ -26,6 +26,7 @@ from pumice.agent.pod_worker import NodeContext, PodWorker
 from pumice.agent.resting_memory import release_memory_repeatedly
 from pumice.agent.shim.process_start import may_mount
 from pumice.agent.shim.records import read_record, write_record
+from pumice.agent.shim_start import ShimStarter
 from pumice.kube.client.api import Api, ListOptions
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.resources import PODS, Document
@@ -68,7 +69,8 @@ class NodeAgent:
         node = NodeContext(
             settings.machine, settings.cgroups, abilities, settings.address, self._bell, shared=settings.shared
         )
-        self._worker = PodWorker(api, self._folders, node)
+        self._shims = ShimStarter()
+        self._worker = PodWorker(api, self._folders, node, self._shims)
         self._feed = ChangeQueue()
         chosen = ListOptions(fields=f"spec.nodeName={settings.name}")
         self._informer: Informer[Document] = Informer(api, PODS.raw, self._feed, chosen)
@@ -86,6 +88,7 @@ class NodeAgent:
         await _until_reachable(self._check_cluster)
         settings = self._settings
         await self._logs.open()
+        self._shims.prepare()
         try:
             await _until_reachable(lambda: self._logs.publish(self._api, settings.name))
             self._node = NodeRegistration(self._api, settings.name, settings.machine, settings.address, self._logs.port)
@@ -102,6 +105,7 @@ class NodeAgent:
                 tasks.create_task(release_memory_repeatedly())
         finally:
             self._logs.close()
+            self._shims.close()
 
     async def done(self) -> None:
         """Nothing has to be finished: shims go on, and the next agent takes over."""
@@ -115,7 +119,7 @@ class NodeAgent:
                 f"--data {self._settings.folder}",
                 "pods of another cluster run here; name another folder, or start the agent for that cluster",
             )
-        write_record(path, {"uid": now})
+        write_record(path, {"uid": now}, durable=True)
 
     async def _follow_changes(self) -> None:
         async for batch in self._feed:

@@ -27,7 +27,7 @@ from pumice.agent.shim.records import (
     PodRecord,
     ShimRecord,
     read_record,
-    sync_folder,
+    sync,
     write_record,
 )
 
@@ -69,9 +69,16 @@ class PodFolder:
 
     def write_plan(self, plan: PodPlan) -> None:
         """Write down what is to run. From now on its devices are taken."""
-        sync_folder(str(self.path.parent))
-        write_record(str(self.path / PLAN), plan)
+        write_record(str(self.path / PLAN), plan, durable=True)
+        sync(str(self.path.parent))
         self.plan = plan
+
+    @property
+    def rebooted(self) -> bool:
+        """Whether the machine was started again since the pod was: nothing of it can be there."""
+        shim = self.shim()
+        boots = {self.plan.get("boot") if self.plan else None, shim["boot"] if shim else None}
+        return not boots <= {None, boot_id()}
 
     def is_shim_alive(self) -> bool:
         """Whether the shim that was written down still runs."""
@@ -91,8 +98,7 @@ class PodFolder:
     def write_off(self) -> None:
         """End what a shim has left that is no more, and write down why the pod has failed."""
         assert self.plan is not None
-        shim = self.shim()
-        rebooted = shim is not None and shim["boot"] != boot_id()
+        rebooted = self.rebooted
         cgroups = self.plan["cgroups"]
         identity = next((each.get("identity") for each in self.plan["containers"]), None)
         user = identity["uid"] if identity is not None else None
@@ -113,7 +119,7 @@ class PodFolder:
                 container["state"], container["ready"] = "terminated", False
         record["phase"], record["reason"], record["message"] = "Failed", reason, message
         record["finished"] = True
-        write_record(str(self.path / STATE), record)
+        write_record(str(self.path / STATE), record, durable=True)
 
     def remove(self) -> None:
         """Remove everything of a pod that has ended."""

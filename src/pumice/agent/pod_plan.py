@@ -13,6 +13,7 @@ from pumice.agent.cgroups import Cgroups, ContainerLimits, PodCgroups
 from pumice.agent.environment import Referenced, container_environment, expand
 from pumice.agent.job_hosts import SSH, SVC, JobHosts, host_name, plugin_volumes
 from pumice.agent.machine import GPU
+from pumice.agent.shim.process_table import boot_id
 from pumice.agent.shim.records import ContainerPlan, Identity, PodPlan, ProbePlan
 from pumice.agent.volumes import container_mounts, make_volumes
 from pumice.kube.resources import Document
@@ -102,6 +103,7 @@ def make_plan(pod: Document, context: PlanContext) -> PodPlan:
         "grace": float(grace_of(pod)),
         "deadline": float(spec.get("activeDeadlineSeconds") or 0),
         "containers": plans,
+        "boot": boot_id(),
         "devices": {GPU: context.gpus} if context.gpus else {},
         "ports": sorted(context.hosts.ports.get(host_name(pod), {}).values()),
         "requests": {},

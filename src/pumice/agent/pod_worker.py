@@ -28,7 +28,7 @@ from pumice.agent.pod_plan import PlanContext, make_plan, pod_gpu_count
 from pumice.agent.pod_refusals import Abilities, refusals
 from pumice.agent.pod_status import differs, failed_status, pod_status
 from pumice.agent.shim.records import Identity
-from pumice.agent.shim_start import start_shim
+from pumice.agent.shim_start import ShimStarter
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.event_recorder import record_once
@@ -65,8 +65,9 @@ class NodeContext:
 class PodWorker:
     """Keeps pods and folders in step; keys are uids of pods."""
 
-    def __init__(self, api: Api, folders: PodFolders, node: NodeContext) -> None:
+    def __init__(self, api: Api, folders: PodFolders, node: NodeContext, shims: ShimStarter) -> None:
         self._api = api
+        self._shims = shims
         self._folders = folders
         self._node = node
         self._hosts = HostLookup(api, node.address)
@@ -103,14 +104,15 @@ class PodWorker:
             return await self._begin(pod)
         if folder.plan is None:
             return await self._start(pod, folder)
-        if folder.shim() is None:  # the agent was killed between plan and start
-            await start_shim(folder.path)
+        if folder.shim() is None and not folder.rebooted:  # the agent was killed between plan and start
+            await self._shims.start(folder.path)
         self._watch_shim(folder)
         if not folder.finished and not folder.is_shim_alive() and not folder.finished:
             await asyncio.to_thread(folder.write_off)
+        if folder.finished:  # before the API knows: it may send the next pod before it answers
+            self._forget(uid)
         await self._report(pod, folder)
         if folder.finished:
-            self._forget(uid)
             if "deletionTimestamp" in pod["metadata"]:
                 await self._delete(pod)
             return None
@@ -175,7 +177,7 @@ class PodWorker:
         except (MissingError, OSError) as error:
             await self._wait_for(pod, str(error))
             return MISSING_SECONDS
-        await start_shim(folder.path)
+        await self._shims.start(folder.path)
         self.work_queue.add(folder.uid)
         return None
 

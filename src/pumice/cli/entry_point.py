@@ -7,7 +7,6 @@ or input; 70 internal error; 130 interrupted; 141 the reader of the output has c
 from __future__ import annotations
 
 import sys
-import traceback
 from typing import NoReturn
 
 import click
@@ -48,6 +47,8 @@ def _exit_status(command: click.Command, name: str) -> int:
         mistake = found
         while isinstance(mistake, ExceptionGroup):
             mistake = mistake.exceptions[0]  # the cause, not the task group around it
+        import traceback
+
         frame = traceback.extract_tb(mistake.__traceback__)[-1]
         what = f"{type(mistake).__name__}: {mistake}".splitlines()[0]
         print_error(

@@ -16,8 +16,8 @@ from pumice.cli.entry_point import run_program
 
 COMMAND_SECTIONS = {
     "Work with queues and jobs": {
-        "job": "cluster.volcano_programs",
-        "queue": "cluster.volcano_programs",
+        "job": "cluster.command_groups",
+        "queue": "cluster.command_groups",
         "top": "top.top_command",
         "why": "why.why_command",
         "plan": "plan.plan_command",

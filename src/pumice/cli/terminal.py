@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from typing import Any
 
@@ -55,6 +54,8 @@ def echo_values(values: Any, output: str) -> None:
 
 def called_as(program: str) -> str:
     """How a user can call a program again: its name if the PATH finds it, else the path by which it was called."""
+    import shutil  # slow to load, and seldom needed
+
     called = sys.argv[0]
     if shutil.which(program) is not None or os.path.basename(called) != program:
         return program

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
-from urllib.parse import quote
 
 import msgspec
 
@@ -12,28 +11,19 @@ from kubebase.field_error import FieldError
 from pumice.kube.decode import api_types, storage_types
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.struct_decode import read
+from pumice.kube.resource_name import JOB, NODE, ResourceName
 
 T = TypeVar("T")
 Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Resource(Generic[T]):
+class Resource(ResourceName, Generic[T]):
     """A resource. ``shape`` is the struct to which objects are decoded, or ``dict`` for whole objects."""
 
-    api_version: str
-    plural: str
-    kind: str
     shape: type[T]
-    namespaced: bool = True
     optional: bool = False  # a cluster that does not serve it has no such objects
     checked_as: type[Any] | None = None  # a struct that whole objects must fit
-
-    @property
-    def name(self) -> str:
-        """``pods``, or ``queues.scheduling.volcano.sh`` outside the core group."""
-        group = self.api_version.rpartition("/")[0]
-        return f"{self.plural}.{group}" if group else self.plural
 
     @property
     def raw(self) -> Resource[Document]:
@@ -44,19 +34,6 @@ class Resource(Generic[T]):
     def checked_raw(self) -> Resource[Document]:
         """The same with whole objects whose fields have the right types: a server may store others (CRDs change)."""
         return replace(self.raw, checked_as=_Parts if self.shape is dict else self.shape)
-
-    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Where the collection is (of a namespace, or of all), or one of its objects, or a part of that."""
-        root = "/apis/" if "/" in self.api_version else "/api/"
-        found = root + self.api_version
-        if namespace and self.namespaced:
-            found += f"/namespaces/{quote(namespace, safe='')}"
-        found += f"/{self.plural}"
-        if name:
-            if self.namespaced and not namespace:
-                raise ValueError(f"a namespace is required for {self.kind} {name}: {self.plural} are namespaced")
-            found += f"/{quote(name, safe='')}"
-        return f"{found}/{subresource}" if subresource else found
 
     def decode(self, content: bytes | msgspec.Raw) -> T:
         """Decode one object; raises ``ObjectError``."""
@@ -112,7 +89,7 @@ _SCHEDULING = "scheduling.volcano.sh/v1beta1"
 _STORAGE = "storage.k8s.io/v1"
 
 NAMESPACES = Resource("v1", "namespaces", "Namespace", api_types.Object, namespaced=False)
-NODES = Resource("v1", "nodes", "Node", api_types.Node, namespaced=False)
+NODES = Resource(NODE.api_version, NODE.plural, NODE.kind, api_types.Node, namespaced=False)
 PODS = Resource("v1", "pods", "Pod", api_types.Pod)
 RESOURCE_QUOTAS = Resource("v1", "resourcequotas", "ResourceQuota", api_types.ResourceQuota)
 EVENTS: Resource[Document] = Resource("v1", "events", "Event", dict)
@@ -130,7 +107,7 @@ STORAGE_CLASSES = Resource(_STORAGE, "storageclasses", "StorageClass", storage_t
 CSI_NODES = Resource(_STORAGE, "csinodes", "CSINode", storage_types.CSINode, namespaced=False)
 CSI_DRIVERS = Resource(_STORAGE, "csidrivers", "CSIDriver", storage_types.CSIDriver, namespaced=False)
 STORAGE_CAPACITIES = Resource(_STORAGE, "csistoragecapacities", "CSIStorageCapacity", storage_types.CSIStorageCapacity)
-JOBS: Resource[Document] = Resource("batch.volcano.sh/v1alpha1", "jobs", "Job", dict)
+JOBS: Resource[Document] = Resource(JOB.api_version, JOB.plural, JOB.kind, dict)
 CRON_JOBS: Resource[Document] = Resource("batch.volcano.sh/v1alpha1", "cronjobs", "CronJob", dict, optional=True)
 JOB_TEMPLATES: Resource[Document] = Resource(
     "flow.volcano.sh/v1alpha1", "jobtemplates", "JobTemplate", dict, optional=True

@@ -69,15 +69,15 @@ def reduced_resource(
 ) -> ReducedResource[T]:
     """A resource that is decoded to ``wire`` and then reduced to ``shape``."""
     source: Resource[Any] = Resource(
-        resource.api_version, resource.plural, resource.kind, wire, resource.namespaced, resource.optional
+        resource.api_version, resource.plural, resource.kind, wire, resource.optional, namespaced=resource.namespaced
     )
     return ReducedResource(
         source.api_version,
         source.plural,
         source.kind,
         shape,
-        source.namespaced,
         source.optional,
+        namespaced=source.namespaced,
         source=source,
         reduce=reduce,
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
 
 from pumice.agent.shim.process_table import marked_processes, start_ticks
 from pumice.agent.shim.records import SHIM, read_record
-from tests.support.shims import container, shimmed_pod
+from tests.support.shims import SECONDS, container, shimmed_pod
 
 DAEMON = """
 import os, sys, time
@@ -158,3 +160,21 @@ def test_processes_end_with_a_killed_shim(tmp_path: Path) -> None:
         while start_ticks(run["pid"]):
             time.sleep(0.01)
         assert marked_processes(pod.uid) == {int(pod.log("main")[0][1])}
+
+
+def test_word_to_an_agent_that_has_no_room_for_it_is_sent_again(tmp_path: Path) -> None:
+    """The socket of the agent takes few messages; nothing else tells it soon that a pod runs."""
+    path = tmp_path / "bell"
+    kind = (socket.AF_UNIX, socket.SOCK_DGRAM)
+    with socket.socket(*kind) as bell, socket.socket(*kind) as loud:
+        bell.bind(str(path))
+        bell.settimeout(SECONDS)
+        loud.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                loud.sendto(b"other", str(path))
+        with shimmed_pod(tmp_path / "a", container("main", "sleep", "600"), notify=str(path)) as pod:
+            pod.wait(lambda record: record["phase"] == "Running")
+            while (word := bell.recv(256)) == b"other":
+                pass
+            assert word.decode() == pod.uid

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from pumice.cli import main
-from pumice.cli.cluster.volcano_programs import PROGRAMS
+from pumice.cli.cluster.volcano_programs import load_program
 from pumice.cli.entry_point import run_program
 
 
@@ -38,7 +38,7 @@ class Caller:
         self._patch.setattr(sys, "argv", [name, *words, *more])
         self._patch.setattr(sys, "stdin", io.StringIO())
         out, err = io.StringIO(), io.StringIO()
-        command: click.Command = main.cli if name == "pumice" else PROGRAMS[name]
+        command: click.Command = main.cli if name == "pumice" else load_program(name)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as ended:
             run_program(command, name)
         assert isinstance(ended.value.code, int)

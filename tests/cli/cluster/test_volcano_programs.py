@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pumice.cli.cluster import volcano_programs
+from pumice.cli.cluster import command_groups, volcano_programs
 from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import QUEUES
 from tests.cli.cluster.calls import Caller
@@ -65,6 +65,22 @@ finally:
         assert done.stderr.splitlines()[-1] == "[]"
 
 
+def test_vsub_imports_no_more_than_a_submission_needs(kubeconfig: Path) -> None:
+    """Loading is most of the time from the submission of a job to its start."""
+    slow = ("yaml", "msgspec", "logging", "http.client", "email", "subprocess", "pumice.admission")
+    code = f"""
+import sys
+from pumice.cli.cluster.volcano_programs import run_vsub
+try:
+    run_vsub()
+finally:
+    print([module for module in {slow!r} if module in sys.modules], file=sys.stderr)
+"""
+    words = [sys.executable, "-c", code, "slim", "-q", "default", "--", "true"]
+    done = run_process(words, capture_output=True, text=True, check=True, env=environment(kubeconfig))
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize("name", [*volcano_programs.PROGRAMS, "pumice"])
 def test_help_speaks_of_the_program_that_was_called(call: Caller, name: str) -> None:
     said = call.said(f"{name} -h")
@@ -75,7 +91,7 @@ def test_help_speaks_of_the_program_that_was_called(call: Caller, name: str) -> 
 
 
 def test_every_command_has_examples(call: Caller) -> None:
-    for group, commands in (("queue", volcano_programs.queue.commands), ("job", volcano_programs.job.commands)):
+    for group, commands in (("queue", command_groups.queue.commands), ("job", command_groups.job.commands)):
         for name in commands:
             assert f"  pumice {group} {name} " in call.said(f"pumice {group} {name} --help") or name == "list"
 

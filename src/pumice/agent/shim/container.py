@@ -12,7 +12,14 @@ from contextlib import suppress
 from pumice.agent.shim.exec_probe import ExecProbe
 from pumice.agent.shim.log_writer import LogWriter
 from pumice.agent.shim.process_start import StartError, start_process
-from pumice.agent.shim.process_table import cgroup_processes, descendants, kill_all, marked_processes, start_ticks
+from pumice.agent.shim.process_table import (
+    cgroup_processes,
+    descendants,
+    has_children,
+    kill_all,
+    marked_processes,
+    start_ticks,
+)
 from pumice.agent.shim.records import LOGS, ContainerPlan, ContainerRecord, PodPlan
 
 START_ERROR = 128
@@ -277,6 +284,8 @@ class Container:
             joined = self._plan["joined"]
             if joined:
                 return cgroup_processes(os.path.dirname(path) for path in joined[:1]) - {mine}
+            if not has_children():
+                return set()
             return marked_processes(self._pod["uid"], self._plan["name"]) & descendants(mine)
 
         kill_all(left)

@@ -6,15 +6,18 @@ import os
 import selectors
 import signal
 import time
-from contextlib import suppress
 
 from pumice.agent.shim.container import Container
-from pumice.agent.shim.process_table import cgroup_processes, descendants, kill_all
-from pumice.agent.shim.records import STATE, STOP, PodPlan, PodRecord, read_record, ring_bell, write_record
+from pumice.agent.shim.process_table import cgroup_processes, descendants, has_children, kill_all
+from pumice.agent.shim.records import STATE, STOP, PodPlan, PodRecord, read_record, ring_bell, sync, write_record
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 FOREVER = float("inf")
+RING_SECONDS = 0.01
+"""How long the shim waits with word to the agent, so that of a pod that ends at once there is one."""
+AGAIN_SECONDS = 0.1
+"""How soon it tells the agent again if the agent had no room for its word."""
 
 
 class PodShim:
@@ -28,6 +31,7 @@ class PodShim:
         self._began = time.monotonic()
         self._stopping = False
         self._changed = True
+        self._ring_at = FOREVER
         self._record: PodRecord = {
             "phase": "Pending",
             "reason": "",
@@ -46,8 +50,12 @@ class PodShim:
             if self._changed:
                 self._save()
             if self._record["finished"]:
+                self._ring()
+                sync(f"{self._folder}/{STATE}")
                 return
-            due = self._next_due()
+            if time.monotonic() >= self._ring_at:
+                self._ring()
+            due = min(self._next_due(), self._ring_at)
             wait = None if due == FOREVER else max(0.0, due - time.monotonic())
             for key, _ in self._selector.select(wait):
                 key.data(key.fd)
@@ -77,8 +85,17 @@ class PodShim:
     def _save(self) -> None:
         write_record(f"{self._folder}/{STATE}", self._record)
         self._changed = False
-        with suppress(OSError, ValueError):
+        self._ring_at = min(self._ring_at, time.monotonic() + RING_SECONDS)
+
+    def _ring(self) -> None:
+        """Tell the agent that the state is new; if it does not listen, the next agent will look by itself."""
+        self._ring_at = FOREVER
+        try:
             ring_bell(self._plan["notify"], self._plan["uid"])
+        except BlockingIOError:  # many shims speak at once
+            self._ring_at = time.monotonic() + AGAIN_SECONDS
+        except (OSError, ValueError):
+            pass
 
     # ---- steps --------------------------------------------------------------------------------------------
 
@@ -161,7 +178,12 @@ class PodShim:
     def _finish(self) -> None:
         """End what is left, and write down the result."""
         mine = os.getpid()
-        kill_all(lambda: (descendants(mine) | cgroup_processes(self._plan["cgroups"])) - {mine}, self._reap)
+
+        def left() -> set[int]:
+            below = descendants(mine) if has_children() else set()
+            return (below | cgroup_processes(self._plan["cgroups"])) - {mine}
+
+        kill_all(left, self._reap)
         self._reap()
         codes = [each.exit_code for each in self._containers]
         good = all(code == 0 for code in codes) and not self._record["reason"]

@@ -52,6 +52,15 @@ def descendants(root: int) -> set[int]:
     return found
 
 
+def has_children() -> bool:
+    """Whether any process is below this one. In a subreaper, what loses its parent becomes a child of its own."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
 def marked_processes(uid: str, container: str = "", user: int | None = None) -> set[int]:
     """All processes whose environment names a pod, or one of its containers; of one user, if one is given."""
     markers = {f"{POD_VARIABLE}={uid}".encode()}

@@ -8,8 +8,10 @@
 | ``stop.json`` | agent | that the pod is to end, and how soon |
 | ``logs/CONTAINER/RESTARTS.log`` | shim | output, rotated |
 
-A file is replaced whole and is on disk before its new name is, so that a reader never sees half of it, and a crash of
-the machine leaves the old or the new one.
+A file is replaced whole, so that a reader never sees half of it, whoever is killed. The plan is on disk before anything
+of it is started, so that a crash of the machine cannot have it started again, and the last state soon after it is
+written. A sync of the disk takes longer than all else that a short pod needs, so the other files have none: after a
+crash of the machine they may be old or unreadable, and all that they could say is that the pod had not ended.
 """
 
 from __future__ import annotations
@@ -94,6 +96,8 @@ class PodPlan(TypedDict):
     deadline: float
     """Seconds that the pod may be active; 0: any time."""
     containers: list[ContainerPlan]
+    boot: NotRequired[str]
+    """The start of the machine in which the plan was made. Plans of former versions have none."""
     devices: dict[str, list[str]]
     """The devices that are the pod's alone, by resource."""
     ports: NotRequired[list[int]]
@@ -154,20 +158,6 @@ class ShimRecord(TypedDict):
     boot: str
 
 
-def write_file(path: str, content: bytes) -> None:
-    """Replace a file, whole and durably."""
-    fresh = f"{path}.new"
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(handle, "wb", closefd=False) as file:
-            file.write(content)
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    os.replace(fresh, path)
-    sync_folder(os.path.dirname(path))
-
-
 def ring_bell(path: str, text: str) -> None:
     """Send a word to the agent's socket, if the agent listens; by its folder, because paths of sockets are short."""
     folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -179,24 +169,35 @@ def ring_bell(path: str, text: str) -> None:
         os.close(folder)
 
 
-def sync_folder(path: str) -> None:
-    """Make new names in a folder durable."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def write_record(path: str, record: Any, *, durable: bool = False) -> None:
+    """Replace a file by a record; ``durable``: return when a crash of the machine leaves it there."""
+    fresh = f"{path}.new"
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(handle, "wb", closefd=False) as file:
+            file.write(json.dumps(record, separators=(",", ":")).encode())
+        if durable:
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+    os.replace(fresh, path)
+    if durable:
+        sync(os.path.dirname(path))
+
+
+def sync(path: str) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
-def write_record(path: str, record: Any) -> None:
-    """Replace a file by a record."""
-    write_file(path, json.dumps(record, separators=(",", ":")).encode())
-
-
 def read_record(path: str) -> Any:
-    """The record in a file; None if there is no such file."""
+    """The record in a file; None if there is none, or a crash of the machine has left half of it."""
     try:
         with open(path, "rb") as file:
-            return json.load(file)
-    except FileNotFoundError:
+            return json.loads(file.read())
+    except (FileNotFoundError, ValueError):
         return None

@@ -21,7 +21,7 @@ ARRAY, AFTER, OUTPUT = "pumice.dev/array", "pumice.dev/after", "pumice.dev/outpu
 
 def job_manifest(name: str, *, command: Sequence[str] = (), folder: str = "", **given: Any) -> Document:
     """The Job that the options describe. Fields without an option are left to the defaults of the cluster."""
-    from pumice.kube.resources import JOBS
+    from pumice.kube.resource_name import JOB
 
     replicas = array_size(given["array"]) or given["replicas"]
     requests = given["requests"]
@@ -75,8 +75,8 @@ def job_manifest(name: str, *, command: Sequence[str] = (), folder: str = "", **
     if given["least"] > replicas:
         raise click.UsageError(f"--min {given['least']} must not be greater than --replicas {replicas}")
     return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
+        "apiVersion": JOB.api_version,
+        "kind": JOB.kind,
         "metadata": without_empty(about),
         "spec": without_empty(spec),
     }
@@ -84,9 +84,11 @@ def job_manifest(name: str, *, command: Sequence[str] = (), folder: str = "", **
 
 def array_size(text: str) -> int:
     """The number of pods of an array; 0: the job is none."""
+    if not text:
+        return 0
     from pumice.admission.jobs.job_arrays import parse_array
 
-    return len(parse_array(text).indexes) if text else 0
+    return len(parse_array(text).indexes)
 
 
 def _array_fields(given: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -59,18 +59,21 @@ def parse_pairs(ctx: click.Context, param: click.Parameter, values: Iterable[str
 
 def parse_array_text(ctx: click.Context, param: click.Parameter, text: str) -> str:
     """The indexes of an array, checked."""
+    if not text:
+        return text
     from pumice.admission.jobs.job_arrays import ArrayError, parse_array
 
     try:
-        if text:
-            parse_array(text)
+        parse_array(text)
         return text
     except ArrayError as error:
         raise click.BadParameter(str(error), ctx, param) from None
 
 
-def parse_upstream(ctx: click.Context, param: click.Parameter, texts: Iterable[str]) -> list[str]:
+def parse_upstream(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> list[str]:
     """The jobs that a job starts after."""
+    if not texts:
+        return []
     from pumice.admission.jobs.job_order import OrderError, parse_after
 
     try:
@@ -93,10 +96,12 @@ def parse_output_file(ctx: click.Context, param: click.Parameter, text: str) -> 
 
 def parse_seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
     """A duration in whole seconds, rounded up."""
+    if text is None:
+        return None
     from pumice.model.duration import DurationError, microseconds_of
 
     try:
-        return None if text is None else -(-microseconds_of(text) // SECOND)
+        return -(-microseconds_of(text) // SECOND)
     except DurationError as error:
         raise click.BadParameter(str(error).partition(": ")[2], ctx, param) from None
 
@@ -334,18 +339,18 @@ def _reject_other_options(ctx: click.Context) -> None:
 
 def _submit_job(cluster: Cluster, job: Document, output: str | None, *, quiet: bool = False) -> Document:
     """Create a job and print what became of it; ``quiet``: on standard error, because its output follows."""
-    from pumice.kube.resources import JOBS
+    from pumice.kube.resource_name import JOB
 
     named = (job.get("metadata") or {}).get("namespace")
-    made = cluster.client.create(JOBS.path(named or cluster.namespace), job)
+    made = cluster.client.create(JOB.path(named or cluster.namespace), job)
     if output in ("json", "yaml"):
-        echo_values(full_object(made, JOBS), output)
+        echo_values(full_object(made, JOB), output)
         return made
     if output == "name":
-        echo(object_name(made, JOBS))
+        echo(object_name(made, JOB))
         return made
     queue = queue_of(made)
-    echo(f"{object_name(made, JOBS)} created" + (f" in queue {queue}" if queue else ""), err=quiet)
+    echo(f"{object_name(made, JOB)} created" + (f" in queue {queue}" if queue else ""), err=quiet)
     if routed := (made["metadata"].get("annotations") or {}).get(ROUTING_REASON):
         echo(f"  {routed}", err=quiet)
     for resource, hint in _unoffered_resources(cluster, made):
@@ -355,13 +360,15 @@ def _submit_job(cluster: Cluster, job: Document, output: str | None, *, quiet: b
 
 def _unoffered_resources(cluster: Cluster, job: Document) -> Iterator[tuple[str, str]]:
     """The requested resources that no node offers, each with a suggestion; none if the user may not list nodes."""
-    from pumice.cli.cluster.denied_lists import list_if_allowed
-    from pumice.input_errors import did_you_mean
-    from pumice.kube.resources import NODES
-
     requested = {name for task in tasks_of(job.get("spec") or {}) for name in requests_of(task)}
     unusual = requested - {"cpu", "memory", "ephemeral-storage"}
-    nodes = list_if_allowed(cluster.client, NODES.path()) if unusual else None
+    if not unusual:
+        return
+    from pumice.cli.cluster.denied_lists import list_if_allowed
+    from pumice.input_errors import did_you_mean
+    from pumice.kube.resource_name import NODE
+
+    nodes = list_if_allowed(cluster.client, NODE.path())
     if not nodes:
         return
     offered = {name for node in nodes for name in (node.get("status") or {}).get("allocatable") or ()}

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def check_order(cluster: Cluster, after: Iterable[str]) -> None:
     """Reject jobs to start after that do not exist."""
     from pumice.kube.client.api_errors import ApiError
-    from pumice.kube.resources import JOBS
+    from pumice.kube.resource_name import JOB
 
     for text in after:
         name = text.rpartition(":")[2]
         try:
-            cluster.client.get(JOBS.path(cluster.namespace, name))
+            cluster.client.get(JOB.path(cluster.namespace, name))
         except ApiError as error:
             if not error.not_found:
                 raise
@@ -38,7 +38,7 @@ def check_order(cluster: Cluster, after: Iterable[str]) -> None:
 
 def check_support(cluster: Cluster, job: Document) -> None:
     """Reject a job whose annotations nobody would carry out."""
-    from pumice.kube.resources import JOBS
+    from pumice.kube.resource_name import JOB
 
     about = job.get("metadata") or {}
     annotations = about.get("annotations") or {}
@@ -47,7 +47,7 @@ def check_support(cluster: Cluster, job: Document) -> None:
         return
     unsigned = {key: value for key, value in annotations.items() if key != USER_ANNOTATION}
     trial = {**job, "metadata": {**about, "annotations": unsigned}}
-    made = cluster.client.create(JOBS.path(about.get("namespace") or cluster.namespace), trial, dry_run=True)
+    made = cluster.client.create(JOB.path(about.get("namespace") or cluster.namespace), trial, dry_run=True)
     if USER_ANNOTATION not in (made["metadata"].get("annotations") or {}):
         options = " and ".join({ARRAY: "--array", AFTER: "--after"}[name] for name in used)
         raise click.ClickException(

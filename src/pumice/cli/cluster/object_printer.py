@@ -13,7 +13,7 @@ from pumice.cli.text_table import Column, Table
 
 if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Client, Document, Query
-    from pumice.kube.resources import Resource
+    from pumice.kube.resource_name import ResourceName
     from pumice.kube.watch.sync_watch import CollectionWatch
 
 OUTPUT_FORMATS = ("table", "wide", "json", "yaml", "name")
@@ -56,7 +56,7 @@ class ObjectTable(Protocol):
     """Which objects of a collection are shown, and how."""
 
     @property
-    def resource(self) -> Resource[Any]:
+    def resource(self) -> ResourceName:
         """The collection."""
 
     @property
@@ -179,13 +179,13 @@ class _WatchPrinter:
 # ---- parts of it -----------------------------------------------------------------------------------------------------
 
 
-def full_object(document: Document, resource: Resource[Any]) -> Document:
+def full_object(document: Document, resource: ResourceName) -> Document:
     """An object as the server stores it, without managedFields, which kubectl omits too."""
     metadata = {name: value for name, value in document.get("metadata", {}).items() if name != "managedFields"}
     return {"apiVersion": resource.api_version, "kind": resource.kind, **document, "metadata": metadata}
 
 
-def object_name(document: Document, resource: Resource[Any]) -> str:
+def object_name(document: Document, resource: ResourceName) -> str:
     """``queue.scheduling.volcano.sh/dev``, as kubectl prints it."""
     group = resource.api_version.rpartition("/")[0]
     kind = f"{resource.kind.lower()}.{group}" if group else resource.kind.lower()
@@ -202,7 +202,7 @@ def count_text(number: object) -> str:
     return str(number or 0)
 
 
-def report_missing(resource: Resource[Any], names: Iterable[str], known: Sequence[str]) -> int:
+def report_missing(resource: ResourceName, names: Iterable[str], known: Sequence[str]) -> int:
     """Report names that do not exist; returns the exit status."""
     missing = [name for name in names if name not in known]
     for name in missing:
@@ -210,7 +210,7 @@ def report_missing(resource: Resource[Any], names: Iterable[str], known: Sequenc
     return 1 if missing else 0
 
 
-def not_found_message(resource: Resource[Any], name: str, known: Sequence[str]) -> str:
+def not_found_message(resource: ResourceName, name: str, known: Sequence[str]) -> str:
     """The message that an object was not found, in the words of the server, with the closest existing name."""
     import difflib
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -28,9 +27,9 @@ SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 def has_process_nodes(cluster: Cluster) -> bool:
     """Whether the cluster has nodes that run pods as processes; no, if the user may not list nodes."""
     from pumice.cli.cluster.denied_lists import list_if_allowed
-    from pumice.kube.resources import NODES
+    from pumice.kube.resource_name import NODE
 
-    nodes = list_if_allowed(cluster.client, NODES.path()) or ()
+    nodes = list_if_allowed(cluster.client, NODE.path()) or ()
     return any(
         ((node.get("metadata") or {}).get("labels") or {}).get(key) == value
         for node in nodes
@@ -41,7 +40,7 @@ def has_process_nodes(cluster: Cluster) -> bool:
 def generated_name(command: Sequence[str]) -> str:
     """A name for a job that has none: that of its program, and a few letters that make it unique."""
     stem = re.sub(r"[^a-z0-9]+", "-", PurePath(command[0]).stem.lower()).strip("-")[:LONGEST_STEM].strip("-")
-    suffix = "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(5))
+    suffix = "".join(SUFFIX_LETTERS[number % len(SUFFIX_LETTERS)] for number in os.urandom(5))
     return f"{stem if stem[:1].isalpha() else 'job'}-{suffix}"
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
-
-import msgspec
-
-_decode = msgspec.json.Decoder().decode
 
 
 class ApiError(Exception):
@@ -84,7 +81,7 @@ def retry_after_seconds(error: Exception) -> float:
 def error_from_response(code: int, phrase: str, content: bytes, retry_after: str = "") -> ApiError:
     """The error for a response. Proxies between client and API may send any body."""
     try:
-        status = _decode(content)
+        status = json.loads(content)
     except ValueError:  # UnicodeDecodeError is one
         status = None
     if not isinstance(status, dict) or status.get("kind") != "Status":

@@ -7,7 +7,6 @@ every request, and once more when the API server answers 401.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,8 +15,6 @@ from typing import Protocol
 
 TOKEN_FILE_SECONDS = 60.0
 """Seconds after which a token file is read again."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +94,9 @@ class TokenFile:
         try:
             token = self._path.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
-            log.warning(
+            import logging  # slow to load, and seldom needed
+
+            logging.getLogger(__name__).warning(
                 'Failed to read the token file, using the previous token: path=%s error="%s"', self._path, error
             )
             return

@@ -14,13 +14,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any
 
 from kubebase.field_error import FieldError
+from kubebase.kubeconfig_text import read_kubeconfig_text
 from pumice.kube.client.credentials import CredentialSource, FixedCredential, TokenFile
-from pumice.kube.client.exec_plugin import ExecConfig, ExecPlugin
+
+if TYPE_CHECKING:
+    from pumice.kube.client.exec_plugin import ExecConfig, ExecPlugin
 
 VARIABLE = "KUBECONFIG"
 EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -118,13 +119,12 @@ def _merged(paths: list[Path], *, must_exist: bool) -> tuple[dict[str, Any], dic
     found = False
     for path in paths:
         try:
-            document = yaml.safe_load(path.read_bytes())
+            content = path.read_bytes()
         except FileNotFoundError:
             continue
         except OSError as error:
             raise FieldError(str(path), f"cannot read the file: {error.strerror}") from None
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise FieldError(str(path), f"not valid YAML: {' '.join(str(error).split())}") from None
+        document = read_kubeconfig_text(content) or _parsed(content, path)
         found = True
         document = _mapping({} if document is None else document, str(path))
         merged["current-context"] = merged["current-context"] or document.get("current-context") or ""
@@ -144,6 +144,15 @@ def _merged(paths: list[Path], *, must_exist: bool) -> tuple[dict[str, Any], dic
         )
         raise FieldError(listed, f"file not found{hint}")
     return merged, origin
+
+
+def _parsed(content: bytes, path: Path) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(content)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise FieldError(str(path), f"not valid YAML: {' '.join(str(error).split())}") from None
 
 
 def _named(merged: Mapping[str, Any], kind: str, part: str, name: str, where: str) -> dict[str, Any]:
@@ -187,6 +196,8 @@ def _access(
     if not token and not certificate:
         _check_supported(user, who)
         if user.get("exec"):
+            from pumice.kube.client.exec_plugin import ExecPlugin
+
             exec_plugin = ExecPlugin(_exec_config(_mapping(user["exec"], who.field("user.exec")), cluster, at, who))
     return Access(
         server=server.rstrip("/"),
@@ -235,6 +246,8 @@ def _exec_config(entry: Mapping[str, Any], cluster: Mapping[str, Any], at: _Plac
             (f"Unsupported value: {mode!r}" if mode else f"Required value for {version}")
             + f": supported values: {', '.join(INTERACTIVE_MODES)}",
         )
+    from pumice.kube.client.exec_plugin import ExecConfig
+
     return ExecConfig(
         field=who.field("user.exec"),
         command=command,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 
 from pumice.kube.client.api_errors import ApiError
@@ -56,6 +55,8 @@ class ListPages:
 
 def watch_query(query: Mapping[str, str] | None, revision: str) -> dict[str, str]:
     """The query of a watch from a resourceVersion on."""
+    import random  # slow to load, and lists need none
+
     return {
         **(query or {}),
         "watch": "1",

@@ -1,30 +1,36 @@
 """A synchronous client of the Kubernetes API, for commands that read or change some objects and end.
 
 Long-running programs use ``transport`` and ``api``; a command need not import their libraries. Objects are plain
-documents. Reads share a connection. Every write has its own: the server may have closed an idle connection, and then
-the outcome of a write on it would be unknown.
+documents. Reads share a connection. A write uses it only if it was used just now: the server may have closed an idle
+connection, and then the outcome of a write on it would be unknown.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
-import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from pumice.kube.client.api_errors import ApiError, UnreachableError, error_from_response, error_from_status
+from pumice.kube.client.blocking_http import Answer, Connection, ProtocolError
 from pumice.kube.client.credentials import Credential
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.paging import PAGE_SIZE, SILENCE_SECONDS, ListPages, watch_query
-from pumice.kube.client.tls import Trust
+
+if TYPE_CHECKING:
+    import ssl
+
+    from pumice.kube.client.tls import Trust
 
 TIMEOUT = 30.0
 """Timeout of a request, in seconds."""
+FRESH_SECONDS = 0.5
+"""How long after a read its connection takes a write; servers keep idle connections much longer."""
 NAMES = 5000
 """Maximum number of names that a completion requests."""
 
@@ -55,7 +61,8 @@ class Client:
         self._root = "" if access.server.startswith(UNIX_SCHEME) else self._address.path.rstrip("/")
         self._timeout = timeout
         self._credentials = access.credential_source()
-        self._kept: http.client.HTTPConnection | None = None
+        self._kept: Connection | None = None
+        self._kept_at = 0.0
         self._kept_for = Credential()  # a connection is made with the client certificate of its time
         self._trust: Trust | None = None
 
@@ -184,19 +191,17 @@ class Client:
         if verb == "GET":
             answer, content = self._read(path, headers, credential)
         else:
-            connection = self._connection(credential)
+            connection = self._fresh(credential) or self._connection(credential)
             try:
                 answer = self._answer(connection, verb, path, body, headers)
                 content = self._content(answer)
             finally:
                 connection.close()
         if answer.status >= 400:
-            raise error_from_response(answer.status, answer.reason, content, answer.headers.get("Retry-After", ""))
+            raise error_from_response(answer.status, answer.reason, content, answer.headers.get("retry-after", ""))
         return content
 
-    def _begin_watch(
-        self, path: str, credential: Credential
-    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    def _begin_watch(self, path: str, credential: Credential) -> tuple[Connection, Answer]:
         connection = self._connection(credential, SILENCE_SECONDS)
         try:
             headers = {"Accept": "application/json", **credential.headers()}
@@ -208,9 +213,7 @@ class Client:
             raise
         return connection, answer
 
-    def _read(
-        self, path: str, headers: Mapping[str, str], credential: Credential
-    ) -> tuple[http.client.HTTPResponse, bytes]:
+    def _read(self, path: str, headers: Mapping[str, str], credential: Credential) -> tuple[Answer, bytes]:
         """Ask over the connection that is kept. If the other end has closed it meanwhile, over a new one."""
         if self._kept is not None and self._kept_for == credential:
             with suppress(UnreachableError):
@@ -219,84 +222,97 @@ class Client:
         self._kept, self._kept_for = self._connection(credential), credential
         return self._ask(self._kept, path, headers)
 
-    def _ask(
-        self, connection: http.client.HTTPConnection, path: str, headers: Mapping[str, str]
-    ) -> tuple[http.client.HTTPResponse, bytes]:
+    def _ask(self, connection: Connection, path: str, headers: Mapping[str, str]) -> tuple[Answer, bytes]:
         try:
             answer = self._answer(connection, "GET", path, None, headers)
-            return answer, self._content(answer)
+            content = self._content(answer)
         except UnreachableError:
             self.close()
             raise
+        self._kept_at = time.monotonic()
+        return answer, content
+
+    def _fresh(self, credential: Credential) -> Connection | None:
+        """The connection that is kept, if it was used just now; whoever takes it closes it."""
+        if self._kept is None or self._kept_for != credential or time.monotonic() - self._kept_at > FRESH_SECONDS:
+            return None
+        found, self._kept = self._kept, None
+        return found
 
     def _answer(
         self,
-        connection: http.client.HTTPConnection,
+        connection: Connection,
         verb: str,
         path: str,
         body: bytes | None,
         headers: Mapping[str, str],
-    ) -> http.client.HTTPResponse:
+    ) -> Answer:
         try:
-            connection.request(verb, self._root + path, body, dict(headers))
-            return connection.getresponse()
-        except (OSError, http.client.HTTPException) as error:
+            return connection.request(verb, self._root + path, body, headers)
+        except (OSError, ProtocolError) as error:
             raise self._unreachable(error) from error
 
-    def _content(self, answer: http.client.HTTPResponse) -> bytes:
+    def _content(self, answer: Answer) -> bytes:
         try:
             return answer.read()
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ProtocolError) as error:
             raise self._unreachable(error) from error
 
-    def _line(self, answer: http.client.HTTPResponse) -> bytes:
+    def _line(self, answer: Answer) -> bytes:
         try:
             return answer.readline()
-        except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a chunk that breaks off
+        except (OSError, ProtocolError) as error:
             raise self._unreachable(error) from error
 
     def _unreachable(self, error: Exception) -> UnreachableError:
         said = (getattr(error, "strerror", None) or str(error) or type(error).__name__).strip()
         return UnreachableError(f"{self.access.server}: {said}")
 
-    def _connection(self, credential: Credential, timeout: float | None = None) -> http.client.HTTPConnection:
+    def _connection(self, credential: Credential, timeout: float | None = None) -> Connection:
+        seconds = timeout or self._timeout
         if self.access.server.startswith(UNIX_SCHEME):
-            return _Local(self.access.server.removeprefix(UNIX_SCHEME), timeout or self._timeout)
+            path = self.access.server.removeprefix(UNIX_SCHEME)
+            return Connection(lambda: _connect_local(path, seconds), "localhost")
         host, scheme = self._address.hostname or "", self._address.scheme
-        port, seconds = self._address.port or _PORTS[scheme], timeout or self._timeout
+        place = (host, self._address.port or _PORTS[scheme])
         if scheme == "http":
-            return http.client.HTTPConnection(host, port, timeout=seconds)
+            return Connection(lambda: _connect(place, seconds), self._address.netloc)
         if self._trust is None:
+            from pumice.kube.client.tls import Trust
+
             self._trust = Trust(self.access)
         self._trust.present(credential)
         context, called = self._trust.context, self.access.server_name or host
-        assert isinstance(context, ssl.SSLContext)  # the scheme is https
-        return _Secure(host, port, timeout=seconds, context=context, called=called)
+        assert not isinstance(context, bool)  # the scheme is https
+        return Connection(lambda: _connect_securely(place, seconds, context, called), self._address.netloc)
 
 
-class _Local(http.client.HTTPConnection):
+def _connect(place: tuple[str, int], timeout: float) -> socket.socket:
+    connected = socket.create_connection(place, timeout)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connected
+
+
+def _connect_local(path: str, timeout: float) -> socket.socket:
     """A Unix socket."""
+    local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    local.settimeout(timeout)
+    try:
+        local.connect(path)
+    except OSError:
+        local.close()
+        raise
+    return local
 
-    def __init__(self, path: str, timeout: float) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._path = path
 
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-
-class _Secure(http.client.HTTPSConnection):
+def _connect_securely(place: tuple[str, int], timeout: float, context: ssl.SSLContext, called: str) -> socket.socket:
     """TLS to a host that may be called otherwise in its certificate."""
-
-    def __init__(self, host: str, port: int, *, timeout: float, context: ssl.SSLContext, called: str) -> None:
-        super().__init__(host, port, timeout=timeout, context=context)
-        self._called, self._settings = called, context
-
-    def connect(self) -> None:
-        http.client.HTTPConnection.connect(self)
-        self.sock = self._settings.wrap_socket(self.sock, server_hostname=self._called)
+    plain = _connect(place, timeout)
+    try:
+        return context.wrap_socket(plain, server_hostname=called)
+    except OSError:
+        plain.close()
+        raise
 
 
 def _with(path: str, query: Query) -> str:

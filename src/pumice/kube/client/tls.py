@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import ssl
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pumice.kube.client.credentials import Credential
     from pumice.kube.client.kubeconfig import Access
-
-log = logging.getLogger(__name__)
 
 
 class Trust:
@@ -43,7 +39,10 @@ class Trust:
             if access != self._access:
                 self.context, self._access = client_context(access), access
         except (OSError, ValueError) as error:  # an SSLError is the first, bytes that are no text are the second
-            log.warning('Failed to load the CA bundle, using the previous one: path=%s error="%s"', file, error)
+            import logging  # slow to load, and seldom needed
+
+            words = 'Failed to load the CA bundle, using the previous one: path=%s error="%s"'
+            logging.getLogger(__name__).warning(words, file, error)
 
 
 def client_context(access: Access) -> ssl.SSLContext:
@@ -60,6 +59,8 @@ def client_context(access: Access) -> ssl.SSLContext:
 def load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """Present a client certificate (PEM) on connections made with this context; ``SSLError`` if it cannot be used."""
     # The ssl module reads keys from files only; this one is gone as soon as it has been read.
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "client.pem"
         path.touch(mode=0o600)
