@@ -68,3 +68,21 @@ def test_missing_program_is_named(
     lacking(monkeypatch, *absent)
     assert node_binaries.main([]) == NOT_AVAILABLE
     assert capsys.readouterr().err.startswith(reason)
+
+
+def test_program_of_a_package_is_the_file_and_no_link_to_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def download_and_unpack(place: Path, *command: str) -> None:
+        if command[0] == "apt-get":
+            (place / "runc_1_amd64.deb").touch()
+            return
+        unpacked = place / command[-1] / "usr"
+        for folder in ("bin", "sbin"):
+            (unpacked / folder).mkdir(parents=True)
+        (unpacked / "sbin" / "runc").write_text("the program")
+        (unpacked / "bin" / "runc").symlink_to("../sbin/runc")
+
+    monkeypatch.setattr(node_binaries, "_run", download_and_unpack)
+    program = node_binaries.packaged_program("runc", "runc", tmp_path)
+    assert program == tmp_path / "runc"
+    assert not program.is_symlink()
+    assert program.read_text() == "the program"

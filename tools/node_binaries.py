@@ -146,7 +146,8 @@ def packaged_program(package: str, name: str, target: Path) -> Path:
     _run(packages, "apt-get", "download", "-q", package)
     (archive,) = packages.glob("*.deb")
     _run(packages, "dpkg-deb", "--extract", str(archive), "unpacked")
-    (program,) = (path for path in packages.glob(f"unpacked/**/*bin/{name}") if path.is_file())
+    found = packages.glob(f"unpacked/**/*bin/{name}")
+    (program,) = (path for path in found if path.is_file() and not path.is_symlink())
     program.replace(target / name)
     shutil.rmtree(packages)
     return target / name

@@ -99,9 +99,8 @@ names. The scheduler has the configuration of Volcano's CI, less the plugins tha
 for the queue of jobs that name none, for reclaim and for `enableJobStarving`.
 
 On real nodes, one run of each suite: admission 72 passed, 39 differ; jobp 45 passed, 5 differ, 1 off (Volcano itself
-does not run it); vcctl 10 passed; schedulingaction 32 passed, 1 differs and was not run, 4 off, and 1 failed for an
-unknown reason: "allocate don't work when resource is NOT enough", whose job got no pod that could be seen Pending.
-jobseq has not been run there. On the other servers every case passes but these, which
+does not run it); jobseq 27 passed, 6 differ, 2 off; schedulingaction 32 passed, 2 differ, 4 off; vcctl 10 passed. On
+every server each case passes but these, which
 [differences.yaml](../tests/volcano/differences.yaml) names one by one:
 
 | suite | cases | server | | reason |

@@ -14,7 +14,7 @@ from tests.volcano.suite_run import Case, Outcome
 
 PATH = Path(__file__).with_name("differences.yaml")
 _REQUIRED = ("class", "reason", "cases")
-_FLAGS = ("slow", "flaky")
+_FLAGS = ("slow", "flaky", "hangs")
 _SERVER = "server"
 
 
@@ -44,6 +44,8 @@ class Difference:
     """It waits for minutes until it fails."""
     flaky: bool = False
     """It may pass as well."""
+    hangs: bool = False
+    """It never ends, so that the cases after it would not run."""
 
 
 class DifferencesError(ValueError):
@@ -84,6 +86,11 @@ def _read_suite(suite: str, entries: Sequence[Mapping[str, Any]], server: str) -
             yield Difference(case, difference_class, entry["reason"], str(failure), **options)
 
 
+def skipped_cases(differences: Sequence[Difference], *, slow: bool) -> set[str]:
+    """The cases that are not run: those that never end, and without ``slow`` those that wait for minutes."""
+    return {difference.case for difference in differences if difference.hangs or (difference.slow and not slow)}
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The result of a suite: its numbers, and what is wrong."""
@@ -119,5 +126,5 @@ def _problem(case: Case, listed: Difference | None, *, complete: bool) -> str:
                 return "failed"
             return "" if listed.failure in case.message else "listed, but fails otherwise"
         case Outcome.NOT_RUN:
-            expected = case.off or (listed is not None and listed.slow)
+            expected = case.off or (listed is not None and (listed.slow or listed.hangs))
             return "did not run" if complete and not expected else ""

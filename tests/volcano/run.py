@@ -6,7 +6,7 @@ Every suite gets a cluster of its own; two run at a time, on real nodes one. Wit
 cluster, which is for suites whose cases leave room to others: admission, jobp and vcctl.
 
 The run fails if a case fails that is not listed, or if a listed case passes or fails with another message. Listed cases
-that wait for minutes until they fail are skipped, unless ``--slow`` asks for them.
+that wait for minutes until they fail are skipped, unless ``--slow`` asks for them; those that never end always are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.volcano.cluster import conformance_cluster
-from tests.volcano.differences import Difference, Verdict, judge, read_differences
+from tests.volcano.differences import Difference, Verdict, judge, read_differences, skipped_cases
 from tests.volcano.servers import SERVERS
 from tests.volcano.suite_run import SuiteError, run_suite
 from tools.volcano_suites import SUITES, VOLCANO, folder, needed
@@ -55,7 +55,7 @@ def run_on(kubeconfig: Path, suite: str, differences: list[Difference], options:
     """Run a suite on a cluster that runs."""
     work = options.work / suite
     work.mkdir(parents=True, exist_ok=True)
-    skip = set() if options.slow or options.focus else {entry.case for entry in differences if entry.slow}
+    skip = skipped_cases(differences, slow=options.slow or bool(options.focus))
     seconds = SLOW_SECONDS if options.slow else SUITE_SECONDS
     cases = run_suite(suite, folder(), kubeconfig, work, seconds=seconds, focus=options.focus, skip=skip)
     return judge(cases, differences, complete=not options.focus)

@@ -9,6 +9,7 @@ from tests.volcano.differences import (
     Verdict,
     judge,
     read_differences,
+    skipped_cases,
 )
 from tests.volcano.run import summary
 from tests.volcano.servers import SERVERS
@@ -58,16 +59,23 @@ def test_malformed_list_is_refused(tmp_path, text, complaint):
         read_differences("embedded", path)
 
 
+def test_cases_that_never_end_are_skipped_always_and_slow_ones_unless_asked_for():
+    known = [listed("b"), listed("slow", slow=True), listed("hangs", hangs=True)]
+    assert skipped_cases(known, slow=False) == {"slow", "hangs"}
+    assert skipped_cases(known, slow=True) == {"hangs"}
+
+
 def test_expected_outcomes():
     cases = [
         Case("a", PASSED),
         Case("b", FAILED, message="expected 2, got 1"),
         Case("slow", NOT_RUN),
+        Case("hangs", NOT_RUN),
         Case("flaky", PASSED),
         Case("off", NOT_RUN, off=True),
     ]
-    differences = [listed("b"), listed("slow", slow=True), listed("flaky", flaky=True)]
-    assert judge(cases, differences, complete=True) == Verdict(passed=2, differing=2, off=1, problems=[])
+    known = [listed("b"), listed("slow", slow=True), listed("hangs", hangs=True), listed("flaky", flaky=True)]
+    assert judge(cases, known, complete=True) == Verdict(passed=2, differing=3, off=1, problems=[])
 
 
 @pytest.mark.parametrize(
