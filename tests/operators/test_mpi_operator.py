@@ -64,6 +64,7 @@ def test_mpi_job_runs_to_its_end(kubectl: Namespace) -> None:
 def test_gang_that_does_not_fit_waits_as_a_whole(kubectl: Namespace) -> None:
     kubectl("create", "-f", "-", given=mpi_job("large", workers=3))
     waits = 'jsonpath={.status.conditions[?(@.type=="Unschedulable")].status}=True'
+    kubectl("wait", "--for=create", "podgroup/large", "--timeout=120s")  # the operator makes it
     kubectl("wait", f"--for={waits}", "podgroup/large", "--timeout=120s")
     placed = kubectl("get", "pods", "-o", "jsonpath={.items[?(@.spec.nodeName)].metadata.name}").split()
     assert [name for name in placed if name.startswith("large")] == []
