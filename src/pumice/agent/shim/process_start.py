@@ -97,7 +97,7 @@ def _become(
     os.dup2(output, 1)
     os.dup2(errors, 2)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    for sign in (signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGXFSZ):
+    for sign in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:  # also what the agent's parent ignored
         signal.signal(sign, signal.SIG_DFL)
     try:
         os.execvpe(command[0], command, plan["environment"])

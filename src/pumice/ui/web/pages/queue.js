@@ -7,7 +7,7 @@ import { useDocument } from "../lib/documents.js";
 import { html } from "../lib/html.js";
 import { live } from "../lib/live.js";
 import { address, Link } from "../lib/router.js";
-import { counted, number, percent } from "../lib/units.js";
+import { amount, counted, number, percent } from "../lib/units.js";
 import { Card, Failure, Loading } from "../parts/controls.js";
 import { JobTable } from "../parts/job_table.js";
 import { AmountsCard, FlowCard, HistoryCard, Holders, QueueList } from "../parts/queue_cards.js";
@@ -118,7 +118,12 @@ function parentName(queue) {
  * @returns {string}
  */
 function summary(queue, shares) {
-  const said = [`It uses ${percent(shares.used)} of the cluster.`];
+  const most = queue.share.dominant;
+  const said = [
+    most
+      ? `It uses ${amount(most, queue.used[most] ?? 0)}, ${percent(shares.used)} of the cluster's.`
+      : "It uses nothing.",
+  ];
   if (shares.owed > 0.0005)
     said.push(
       `Its jobs are entitled to ${percent(shares.entitled)} now, so ${percent(shares.owed)} is owed to it:`,
@@ -127,7 +132,7 @@ function summary(queue, shares) {
   if (shares.borrowed > 0.0005)
     said.push(
       `Its own part is ${percent(shares.own)}; it borrows ${percent(shares.borrowed)},`,
-      "which other queues may take back when their jobs need it.",
+      "which other queues may take back when their jobs need it: its running tasks are then stopped.",
     );
   if (shares.lent > 0.0005)
     said.push(

@@ -45,7 +45,7 @@ export function WhyCard({ namespace, name }) {
           <p class="quiet caption">
             Capacity that comes free is given out in this order. A bar is what each uses of the cluster now, the mark on
             it what it is <${Word} is="entitled">entitled<//> to now. Whoever misses the largest part of that is next.
-            ${document.contest.supposing && " The job has no place now, so this is the order once there is room for it."}
+            ${document.contest.supposing && " The job fits nowhere now: this is the order once there is room for it."}
           </p>
           <${PathPicture} rungs=${document.contest.rungs} measure=${document.contest.measure} />
         </section>`
@@ -114,8 +114,8 @@ function Claim(/** @type {{why: WhyDocument}} */ { why }) {
       why.owed !== null &&
       why.unitTasks > 0 &&
       html`<div>
-        <dt>Is that <${Word} is="owed">owed<//> to it?</dt>
-        <dd>${why.owed ? "yes: it is its turn" : "no: it starts on what others leave unused"}</dd>
+        <dt>Are these <${Word} is="owed">owed<//> to it?</dt>
+        <dd>${why.owed ? "yes: it is its turn" : "no: they are more than it is entitled to, so it starts on what others leave unused"}</dd>
       </div>`
     }
   </dl>`;
