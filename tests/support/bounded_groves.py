@@ -72,7 +72,7 @@ def user_most(leaf: JobNode, j: int) -> int | None:
 
 
 def is_moved_within_user_limit(job: JobNode, exact: dict[str, list[int]]) -> bool:
-    """Whether only the jobs of a limited user share what it has otherwise: the known gap of docs/fairness.md, 3.2.
+    """Whether only the jobs of a limited user share what it has otherwise: a known gap (docs/fairness.md, section 3.2).
 
     ``exact``: the integer targets by the definition. The jobs are in several namespaces.
     """
