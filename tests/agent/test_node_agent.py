@@ -264,7 +264,7 @@ def test_room_is_free_before_the_api_has_answered_that_a_pod_has_ended(tmp_path:
             return answer
 
         whole = {"requests": {"cpu": "8"}}
-        world.api.patch_status = answer_late  # type: ignore[method-assign]
+        world.api.patch_status = answer_late  # type: ignore[method-assign]  # a slow API, for this test
         async with world.agent():
             await world.submit("first", "true", resources=whole)
             await world.phase("first", "Succeeded")

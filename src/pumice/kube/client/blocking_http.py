@@ -147,7 +147,7 @@ def _chunk_size(file: BinaryIO) -> int:
 
 def _exactly(file: BinaryIO, size: int) -> Iterator[bytes]:
     while size:
-        content = file.read1(min(size, READ_BYTES))  # type: ignore[attr-defined]
+        content = file.read1(min(size, READ_BYTES))  # type: ignore[attr-defined]  # typeshed: BufferedIOBase only
         if not content:
             raise ProtocolError("the answer has broken off")
         size -= len(content)
