@@ -3,7 +3,8 @@
 ``HYPOTHESIS_PROFILE`` says how much the property tests try. ``default`` is the same few examples every time, so that a
 red suite means a change, not luck; ``quick`` is half as many. ``fresh`` is a few that no run before has tried, and
 ``long`` many of them. What these find is printed as a blob to paste above the test, and tried first by the next run
-(``.hypothesis/examples``); ``fresh`` does not look for a smaller example, which takes minutes.
+(``.hypothesis/examples``); ``fresh`` does not look for a smaller example, which takes minutes. ``FRESH_EXAMPLES`` says
+how many it tries.
 
 The quick tests (``--quick``) are those in ``QUICK_FOLDERS`` without the marker ``process``. They include the tests of
 the API client against servers in the same process. Whether a test starts a process is not left to the marker: in these
@@ -32,7 +33,9 @@ settings.register_profile("quick", max_examples=15, derandomize=True, **_TIMELES
 # Hypothesis keeps what failed only if it is told to, where CI=true.
 _RANDOM = {"derandomize": False, "print_blob": True, "database": DirectoryBasedExampleDatabase(".hypothesis/examples")}
 _UNSHRUNK = [Phase.explicit, Phase.reuse, Phase.generate]
-settings.register_profile("fresh", max_examples=10, phases=_UNSHRUNK, **_RANDOM, **_TIMELESS)
+settings.register_profile(
+    "fresh", max_examples=int(os.environ.get("FRESH_EXAMPLES", "10")), phases=_UNSHRUNK, **_RANDOM, **_TIMELESS
+)
 settings.register_profile("long", max_examples=2000, **_RANDOM, **_TIMELESS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -52,6 +52,25 @@ def test_inside_a_queue_what_is_deserved_comes_before_weights_and_out_of_its_own
     assert_close(BoundedTree(tree, deserved=deserved | {x: [F(14, 16)]}).target(), [10, 0, 6])
 
 
+def test_deserved_counts_below_a_ceiling_of_a_cluster_with_room() -> None:
+    # p may have 4 of 16 cpu, its child x deserves 3 of them and its child y 1. Both ask for 4, and nobody else for any.
+    tree = Tree()
+    p = tree.node(0, 1)
+    x, y = tree.node(p, 1), tree.node(p, 1)
+    for queue in (x, y):
+        tree.add(queue, [F(1, 16)], 4)
+    deserved: dict[int, list[Fraction | None]] = {x: [F(3, 16)], y: [F(1, 16)]}
+    assert_close(BoundedTree(tree, ceiling={p: [F(4, 16)]}).target(), [2, 2])
+    assert_close(BoundedTree(tree, ceiling={p: [F(4, 16)]}, deserved=deserved).target(), [3, 1])
+
+
+def test_deserved_counts_where_others_reserve_the_rest() -> None:
+    # c is guaranteed 12 of 16 cpu and wants nothing: a, which deserves 3, and b, which deserves 1, ask for 8 of 4.
+    tree, (a, b, c) = flat(4, 4, 0)
+    deserved: dict[int, list[Fraction | None]] = {a: [F(3, 16)], b: [F(1, 16)]}
+    assert_close(BoundedTree(tree, guarantee={c: [F(12, 16)]}, deserved=deserved).target(), [3, 1, 0])
+
+
 def test_a_guarantee_stays_reserved_and_what_is_deserved_does_not() -> None:
     # a is guaranteed 4, deserves 8 and wants nothing; b deserves 8 and has all but the guarantee.
     tree, (a, b) = flat(0, 16)

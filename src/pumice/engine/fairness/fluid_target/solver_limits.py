@@ -291,8 +291,11 @@ def restrain(
     )
     capped: BoolArray = np.any(restraint.spent(asked) > limits.cap, axis=1)
     user[mine] = np.where(capped[user[mine]], user[mine], -1)
-    deserved = None if limits.deserved is None or (asked.sum(axis=0) <= 1).all() else limits.deserved[nodes]
-    if not (restraint.reserving or np.isfinite(ceiling).any() or capped.any() or deserved is not None):
+    # Deserved amounts matter only where somebody must go without: in the cluster, below a ceiling, or within a cap.
+    bound = np.isfinite(ceiling).any() or capped.any()
+    scarce = bound or (claims[0] > 1).any()
+    deserved = limits.deserved[nodes] if limits.deserved is not None and scarce else None
+    if not (restraint.reserving or bound or deserved is not None):
         return None
     return replace(restraint, purse=_purses(restraint), deserved=deserved)
 
