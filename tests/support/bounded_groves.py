@@ -71,22 +71,6 @@ def user_most(leaf: JobNode, j: int) -> int | None:
     return ceilings[leaf.user][j] if leaf.user in ceilings else None
 
 
-def is_moved_within_user_limit(job: JobNode, exact: dict[str, list[int]]) -> bool:
-    """Whether only the jobs of a limited user share what it has otherwise: a known gap (docs/fairness.md, section 3.2).
-
-    ``exact``: the integer targets by the definition. The jobs are in several namespaces.
-    """
-    together = of_user(job)
-    return (
-        any(user_most(job, j) is not None for j in range(WIDTH))
-        and len({other.parent for other in together}) > 1
-        and all(
-            sum(other.integer_target[j] for other in together) == sum(exact[other.name][j] for other in together)
-            for j in range(WIDTH)
-        )
-    )
-
-
 def above_limits(grove: Grove, whole: dict[JobNode, list[int]]) -> list[str]:
     """Where more is claimed than there may be."""
     found = []
