@@ -8,15 +8,13 @@ own, whose authority is in the same Secret: nobody else who listens on its port 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
-import secrets
-import ssl
+import os
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pumice.agent.log_reader import LogQuery, NoLogError, log_path, read_log
@@ -26,12 +24,20 @@ from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import SECRETS, Document
 
+if TYPE_CHECKING:
+    import ssl
+
 SECRET_NAMESPACE = "kube-system"
 PATH = "/containerLogs/"
 USAGE_PATH = "/usage"
 REQUEST_SECONDS = 10.0
 LONGEST_HEAD = 16 * 1024
 LOOPBACK = ("127.0.0.1", "::1")
+
+
+def needs_tls(address: str, *, shared: bool) -> bool:
+    """Whether an agent at this address serves logs with TLS."""
+    return shared or address not in LOOPBACK
 
 
 def secret_name(node: str) -> str:
@@ -46,8 +52,8 @@ class LogServer:
         self._folders = folders
         self._meter = UsageMeter(folders)
         self._address = address
-        self._is_plain = address in LOOPBACK and not always_tls
-        self._token = secrets.token_urlsafe(32)
+        self._is_plain = not needs_tls(address, shared=always_tls)
+        self._token = os.urandom(32).hex()
         self._authority = b""
         self._server: asyncio.Server | None = None
         self.port = 0
@@ -82,6 +88,9 @@ class LogServer:
             self._server.close()
 
     def _tls_context(self) -> ssl.SSLContext:
+        import ssl
+        from tempfile import TemporaryDirectory
+
         from kubebase.certificates import issue
 
         made = issue([self._address], common_name="pumice-agent")
@@ -104,6 +113,8 @@ class LogServer:
             await writer.wait_closed()
 
     async def _answer(self, head: list[str], writer: asyncio.StreamWriter) -> None:
+        import hmac  # OpenSSL, which an agent that nobody asks does without
+
         method, _, target = head[0].partition(" ")
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
         given = headers.get("authorization", "").encode("latin-1")

@@ -8,12 +8,11 @@ import logging
 import os
 import socket
 import time
+from _blake2 import blake2b  # hashlib would load OpenSSL, 4 MB
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from kubebase.field_error import FieldError
 from pumice.agent.cgroups import Cgroups, find_cgroups
@@ -34,7 +33,6 @@ from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
 
 PODS_FOLDER, CLUSTER_FILE, LOCK_FILE, BELL_FILE = "pods", "cluster.json", "lock", "bell"
-LOOPBACK = "127.0.0.1"
 RETRY_SECONDS = 1.0
 LOCK_SECONDS, LOCK_PAUSE_SECONDS = 15.0, 0.1
 
@@ -175,17 +173,6 @@ def hold_folder(folder: Path) -> int:
             time.sleep(LOCK_PAUSE_SECONDS)
         else:
             return lock
-
-
-def address_towards(server: str) -> str:
-    """The address of this machine from which an API server is reached."""
-    host = urlsplit(server).hostname or LOOPBACK
-    with suppress(OSError):
-        family, kind, _, _, target = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, kind) as probe:
-            probe.connect(target)  # sends nothing
-            return str(probe.getsockname()[0])
-    return LOOPBACK
 
 
 def choose_cgroups(name: str, folder: Path) -> Cgroups | None:
