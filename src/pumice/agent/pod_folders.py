@@ -43,6 +43,7 @@ class PodFolder:
         self.plan: PodPlan | None = read_record(str(path / PLAN))
         """None: the agent was killed before the plan was complete; nothing has been started."""
         self._has_ended = False
+        self._shim: ShimRecord | None = None
 
     @property
     def uid(self) -> str:
@@ -55,7 +56,9 @@ class PodFolder:
 
     def shim(self) -> ShimRecord | None:
         """The process of the shim; None if none was started."""
-        return cast("ShimRecord | None", read_record(str(self.path / SHIM)))
+        if self._shim is None:  # there is one shim for a pod, ever
+            self._shim = cast("ShimRecord | None", read_record(str(self.path / SHIM)))
+        return self._shim
 
     @property
     def finished(self) -> bool:
