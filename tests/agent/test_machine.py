@@ -93,7 +93,7 @@ def test_limits_of_version_2(tmp_path: Path) -> None:
     cgroups = find_cgroups("x", mount, own)
     assert cgroups is not None and cgroups.version == 2
     made = cgroups.create("uid", {"main": ContainerLimits(memory=1 << 20, cpu=250, cpu_request=1000)})
-    folder = mount / "user" / "pumice-x" / "pod-uid"
+    folder = mount / "user" / "pumice.x" / "pod-uid"
     assert made.folders == [str(folder / "main"), str(folder)]
     assert made.joined == {"main": [str(folder / "main" / "cgroup.procs")]}
     assert made.oom_counters == {"main": str(folder / "main" / "memory.events")}

@@ -34,6 +34,8 @@ from pumice.kube.watch.informer import Informer
 
 PODS_FOLDER, CLUSTER_FILE, LOCK_FILE, BELL_FILE = "pods", "cluster.json", "lock", "bell"
 RETRY_SECONDS = 1.0
+CGROUP_ATTEMPTS = 3
+"""How often cgroups are made: another agent may take them for abandoned before they are locked."""
 LOCK_SECONDS, LOCK_PAUSE_SECONDS = 15.0, 0.1
 
 log = logging.getLogger(__name__)
@@ -176,5 +178,12 @@ def hold_folder(folder: Path) -> int:
 
 
 def choose_cgroups(name: str, folder: Path) -> Cgroups | None:
-    """The cgroups of an agent: one folder for each agent of this machine."""
-    return find_cgroups(f"{name}-{blake2b(os.fsencode(folder), digest_size=4).hexdigest()}")
+    """The cgroups of an agent: one folder for each agent of this machine. Those of killed agents are removed."""
+    found = None
+    for _ in range(CGROUP_ATTEMPTS):
+        found = find_cgroups(f"{name}-{blake2b(os.fsencode(folder), digest_size=4).hexdigest()}")
+        if found is None or found.hold():
+            break
+    if found is not None:
+        found.remove_abandoned()
+    return found

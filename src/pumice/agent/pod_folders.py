@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
-from pumice.agent.cgroups import remove_cgroups
+from pumice.agent.shim.cgroup_removal import remove_cgroups
 from pumice.agent.shim.process_table import boot_id, cgroup_processes, is_same_process, kill_all, marked_processes
 from pumice.agent.shim.records import (
     PLAN,
