@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from pumice.controllers.jobs.controller import LONGEST_PAUSE, MANY_PAUSE, PAUSE_RATIO, JobController
+from pumice.controllers.jobs.controller import (
+    LONGEST_MANY_PAUSE,
+    LONGEST_PAUSE,
+    MANY_PAUSE,
+    MANY_RATIO,
+    PAUSE_RATIO,
+    JobController,
+)
 from pumice.kube.client.api import Api
 from pumice.kube.resources import JOBS, POD_GROUPS, PODS, Document
 from pumice.kube.watch.change_queue import Change
@@ -51,7 +58,8 @@ def test_pods_of_a_large_job_wait_for_one_another() -> None:
             (10.0, False, LONGEST_PAUSE),
             (0.001, False, 0.0),
             (0.001, True, MANY_PAUSE),
-            (10.0, True, LONGEST_PAUSE),
+            (0.01, True, MANY_RATIO * 0.01),
+            (10.0, True, LONGEST_MANY_PAUSE),
         ):
             controller._note_cost(JOB, seconds, many=many)
             controller.on_change(pods)
@@ -61,13 +69,13 @@ def test_pods_of_a_large_job_wait_for_one_another() -> None:
             (None, job, 0.0),
             (changed(job, generation=2), job, 0.0),
             (changed(job, deletionTimestamp="2026-01-01T00:00:00Z"), job, 0.0),
-            ({**job, "status": {"succeeded": 7}}, job, LONGEST_PAUSE),
+            ({**job, "status": {"succeeded": 7}}, job, LONGEST_MANY_PAUSE),
         ):
             controller.on_change(Change(JOBS.name, JOB, UID, "1", old, new))
             assert queue.added.pop() == (JOB, wait)
         for new, old, wait in (
             ({**group, "status": {"phase": "Inqueue"}}, group, 0.0),
-            ({**group, "status": {"running": 7}}, group, LONGEST_PAUSE),
+            ({**group, "status": {"running": 7}}, group, LONGEST_MANY_PAUSE),
         ):
             controller.on_change(Change(POD_GROUPS.name, "default/group", "g1", "1", old, new))
             assert queue.added.pop() == (JOB, wait)

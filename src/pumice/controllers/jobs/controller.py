@@ -45,15 +45,16 @@ LATER: Final = 5.0
 """Seconds after which a job is reconciled again if a foreign object has the name of one of its objects."""
 UNSEEN_SECONDS: Final = 30.0
 """Seconds after which a created pod that the informer has not shown is taken to have been deleted at once."""
-PAUSE_RATIO: Final = 9.0
-"""A large job is reconciled for its progress (of its pods, of its podgroup's counts, of its own status) in at most a
-tenth of the time: after a pause of so many times the CPU time that it took before."""
+PAUSE_RATIO, MANY_RATIO = 9.0, 29.0
+"""A large job is reconciled for its progress (its pods, the counts of its podgroup, its own status) after a pause of so
+many times the CPU time that it took before: in at most a tenth of the time, one with many pods in a thirtieth."""
 MANY_PODS, MANY_PAUSE = 16, 0.1
-"""The progress of a job with more pods is looked at ten times a second at most: nobody reads it faster. Arrays are
-looked at without it, as their next pod may wait for one that has ended."""
+"""The progress of a job with more pods is looked at ten times a second at most: nobody reads it faster. An array is no
+such job, as its next pod may wait for one that has ended."""
 SMALL_SECONDS: Final = 0.002
-LONGEST_PAUSE: Final = 0.5
-"""A job that takes less is reconciled at once; no job waits longer than this."""
+LONGEST_PAUSE, LONGEST_MANY_PAUSE = 0.5, 1.0
+"""A job that takes less is reconciled at once; no job waits longer than the first, none with many pods longer than the
+second."""
 LONGEST_WAIT: Final = 3600.0
 """Seconds after which a job that waits for a point in time is reconciled in any case: clocks are adjusted."""
 OTHER_OBJECT: Final = 422
@@ -173,11 +174,10 @@ class JobController:
 
     def _note_cost(self, key: str, seconds: float, *, many: bool) -> None:
         """Note how long changes in a job's progress wait for one another from now on."""
-        pause = PAUSE_RATIO * seconds if seconds >= SMALL_SECONDS else 0.0
         if many:
-            pause = max(pause, MANY_PAUSE)
-        if pause:
-            self._pauses[key] = min(LONGEST_PAUSE, pause)
+            self._pauses[key] = min(LONGEST_MANY_PAUSE, max(MANY_PAUSE, MANY_RATIO * seconds))
+        elif seconds >= SMALL_SECONDS:
+            self._pauses[key] = min(LONGEST_PAUSE, PAUSE_RATIO * seconds)
         else:
             self._pauses.pop(key, None)
 
