@@ -39,8 +39,10 @@ def awakenings(pid: int) -> int:
 def test_an_agent_at_rest_is_small_and_sleeps(machine: Machine, work: str) -> None:
     """Also after it has run pods: what it needed for them is given back, or used again."""
     if work == "a pod":
-        machine.submit("before", "true", 20)
+        machine.submit("before", "echo seen", 20)
         machine.until(lambda: machine.phase("before") == "Completed")
+        lines = machine.client.text_lines("/api/v1/namespaces/default/pods/before-main-0/log", {})
+        assert list(lines) == [b"seen\n"]
         machine.submit("sleeper", "sleep 600", 1)
         machine.until(lambda: machine.phase("sleeper") == "Running")
     (pid,) = machine.pids("agent")
@@ -55,6 +57,8 @@ def test_an_agent_at_rest_is_small_and_sleeps(machine: Machine, work: str) -> No
 def test_programs_of_the_machine_need_no_tls(machine: Machine) -> None:
     """The agent has not even loaded OpenSSL: it speaks over the socket in the data directory."""
     (pid,) = machine.pids("agent")
-    assert "libssl" not in Path(f"/proc/{pid}/maps").read_text()
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    assert "libssl" not in maps and "libcrypto" not in maps
     assert machine.client.access.endpoint == f"unix://{machine.data}/api.sock"
-    assert (machine.data / "api.sock").stat().st_mode & 0o777 == 0o600
+    for place in ("api.sock", "agent/logs.sock"):
+        assert (machine.data / place).stat().st_mode & 0o777 == 0o600

@@ -19,6 +19,8 @@ from pumice.agent.gpus import Gpu, find_gpus, stand_in_gpus
 
 LOOPBACK = "127.0.0.1"
 GPU = "nvidia.com/gpu"
+LOG_SOCKET = "logs.sock"
+LONGEST_SOCKET = 107  # bytes of a path
 MOST_PODS = "110"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 RESERVED_PART = 20
@@ -51,6 +53,12 @@ def address_towards(server: str) -> str:
             probe.connect(target)  # sends nothing
             return str(probe.getsockname()[0])
     return LOOPBACK
+
+
+def find_log_socket(folder: Path) -> Path | None:
+    """Where an agent with this folder serves logs to an API server of the same machine; None: its path is too long."""
+    path = folder / LOG_SOCKET
+    return path if len(os.fsencode(path)) <= LONGEST_SOCKET else None
 
 
 def find_machine(folder: Path, capacity: Mapping[str, str], reserve: Mapping[str, str]) -> Machine:

@@ -53,6 +53,8 @@ class AgentSettings:
     cgroups: Cgroups | None
     shared: bool = False
     """Whether pods run as the owners of their namespaces."""
+    log_socket: Path | None = None
+    """The socket on which logs are served, if the API server runs on this machine as the same user; None: a port."""
 
 
 class NodeAgent:
@@ -64,7 +66,9 @@ class NodeAgent:
         folder = settings.folder
         self._folders = PodFolders(folder / PODS_FOLDER)
         self._bell = str(folder / BELL_FILE)  # in a folder that is the agent's alone, so that nobody else rings
-        self._logs = LogServer(self._folders, settings.address, always_tls=settings.shared)
+        self._logs = LogServer(
+            self._folders, settings.address, always_tls=settings.shared, local_socket=settings.log_socket
+        )
         abilities = Abilities(mounts=may_mount())
         node = NodeContext(
             settings.machine, settings.cgroups, abilities, settings.address, self._bell, shared=settings.shared

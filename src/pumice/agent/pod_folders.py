@@ -7,7 +7,6 @@ its first process starts until after its last one has ended.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -128,8 +127,10 @@ class PodFolder:
         """Remove everything of a pod that has ended."""
         if self.plan is not None:
             remove_cgroups(self.plan["cgroups"])
+        from shutil import rmtree  # with its compression, half a MiB
+
         try:
-            shutil.rmtree(self.path)
+            rmtree(self.path)
         except RecursionError:  # folders in folders, as deep as somebody likes
             subprocess.run(["rm", "-rf", "--", self.path], check=True, stdin=subprocess.DEVNULL)
 

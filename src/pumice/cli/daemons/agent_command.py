@@ -73,10 +73,12 @@ def agent(
         raise click.UsageError("--shared needs root: only root may start processes as other users")
     access = cluster_access(kubeconfig, context)
 
-    from pumice.agent.machine import LOOPBACK, address_towards, find_machine, node_name
+    folder = (data or _default_folder()).absolute()
 
-    place = address or address_towards(access.server)
-    if access.local_socket and place == LOOPBACK and not shared:
+    from pumice.agent.machine import address_towards, find_log_socket, find_machine, node_name
+
+    log_socket = find_log_socket(folder) if access.local_socket else None
+    if log_socket is not None:
         from kubesim.asyncio_without_ssl import load_asyncio
 
         load_asyncio()  # nothing is encrypted: neither what the agent asks nor the logs that it serves
@@ -85,7 +87,6 @@ def agent(
     from pumice.agent.node_agent import AgentSettings, FolderInUseError, NodeAgent, choose_cgroups, hold_folder
     from pumice.observability.process_probes import Probes
 
-    folder = (data or _default_folder()).absolute()
     chosen = name or node_name()
     try:
         hold_folder(folder)  # until the process ends
@@ -104,7 +105,8 @@ def agent(
             "processes are ended by their process groups",
             err=True,
         )
-    settings = AgentSettings(chosen, machine, folder, place, cgroups, shared)
+    place = address or address_towards(access.server)
+    settings = AgentSettings(chosen, machine, folder, place, cgroups, shared, log_socket)
 
     def probes(worker: NodeAgent) -> Probes:
         return Probes(alive=lambda: "", ready=lambda: worker.unready_reason)
