@@ -6,12 +6,18 @@ A parser takes longer to load than all else that a short command does, and an id
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
+LOCAL_SOCKET = "pumice.dev/local-socket"
+"""The extension of a cluster entry that names a Unix socket of the same server, for programs on its machine."""
 
-def kubeconfig_text(name: str, server: str, authority: str = "", token: str = "") -> str:
-    """A kubeconfig with one context of this name; ``authority``: in base64."""
-    values = (json.dumps(value) if value else "" for value in (server, authority, token))  # a JSON text is one in YAML
+
+def kubeconfig_text(
+    name: str, server: str, authority: str = "", token: str = "", socket: Mapping[str, Any] | None = None
+) -> str:
+    """A kubeconfig with one context of this name; ``authority``: in base64; ``socket``: see ``local_socket.py``."""
+    values = (json.dumps(value) if value else "" for value in (server, authority, token, socket))  # JSON is YAML
     return _filled(name, *values)
 
 
@@ -22,15 +28,18 @@ def read_kubeconfig_text(content: bytes) -> dict[str, Any] | None:
     found = {key.strip(): value for key, colon, value in pairs if colon}
     name, server = found.get("current-context", ""), found.get("server", "")
     authority, token = found.get("certificate-authority-data", ""), found.get("token", "")
+    socket = found.get("extension", "")
     plain = name.isascii() and name.replace("-", "").isidentifier()
-    if not plain or text != _filled(name, server, authority, token):
+    if not plain or text != _filled(name, server, authority, token, socket):
         return None
     try:
-        cluster = {"server": json.loads(server)}
+        cluster: dict[str, Any] = {"server": json.loads(server)}
         if "insecure-skip-tls-verify" in found:
             cluster["insecure-skip-tls-verify"] = True
         elif authority:
             cluster["certificate-authority-data"] = json.loads(authority)
+        if socket:
+            cluster["extensions"] = [{"name": LOCAL_SOCKET, "extension": json.loads(socket)}]
         user = {"token": json.loads(token)} if token else {}
     except ValueError:
         return None
@@ -46,10 +55,12 @@ def read_kubeconfig_text(content: bytes) -> dict[str, Any] | None:
     }
 
 
-def _filled(name: str, server: str, authority: str, token: str) -> str:
+def _filled(name: str, server: str, authority: str, token: str, socket: str) -> str:
     verification = f"\n    certificate-authority-data: {authority}" if authority else ""
     if server.startswith('"http:'):  # without it, the JavaScript client refuses to speak plain HTTP
         verification = "\n    insecure-skip-tls-verify: true"
+    if socket:
+        verification += f"\n    extensions:\n    - name: {LOCAL_SOCKET}\n      extension: {socket}"
     user = f"\n    token: {token}" if token else " {}"
     return f"""\
 apiVersion: v1

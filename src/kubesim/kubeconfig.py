@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kubebase.field_error import FieldError
 from kubebase.kubeconfig_text import kubeconfig_text, read_kubeconfig_text
+from kubebase.local_socket import describe_socket
 from kubesim.private_file import write_private
 
 INSTEAD = "and would be replaced; name another file with --kubeconfig"
@@ -34,6 +35,9 @@ def require_own_kubeconfig(path: Path, name: str) -> None:
         raise FieldError(str(path), f"is a kubeconfig of other clusters ({', '.join(others)}), {INSTEAD}")
 
 
-def write_kubeconfig(path: Path, server: str, *, name: str, token: str = "", authority: bytes = b"") -> None:
+def write_kubeconfig(
+    path: Path, server: str, *, name: str, token: str = "", authority: bytes = b"", socket: Path | None = None
+) -> None:
     """Write a kubeconfig with one context of this name; the file holds the token, so only its owner may read it."""
-    write_private(path, kubeconfig_text(name, server, base64.b64encode(authority).decode(), token).encode())
+    local = describe_socket(socket) if socket is not None else None
+    write_private(path, kubeconfig_text(name, server, base64.b64encode(authority).decode(), token, local).encode())

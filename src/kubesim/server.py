@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
@@ -25,7 +26,7 @@ from kubesim.clock import Clock
 from kubesim.controllers import service_accounts
 from kubesim.http.auth import generate_tls, is_loopback, load_or_create_token, load_tls, needs_tls
 from kubesim.http.listen import bind_sockets, compact_periodically, run_controllers, serve_http
-from kubesim.http.unix_socket import bind_unix_socket
+from kubesim.http.unix_socket import LONGEST_PATH, bind_local_socket, bind_unix_socket
 from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.kinds import custom_resources
 from kubesim.kubeconfig import require_own_kubeconfig, write_kubeconfig
@@ -64,6 +65,8 @@ class ServerSettings:
     """Creates the policy that knows users and what they may do; None: there is one user, who may do everything."""
     unix_socket: Path | None = None
     """The socket on which users of this machine are known by the kernel; needs ``access``."""
+    local_socket: Path | None = None
+    """A socket beside the port for programs of the same user, who send the same token there, but need no TLS."""
     announce: Callable[[str, bytes], None] | None = None
     """Hears the address of the server and the authority of its certificate before the first request is answered."""
 
@@ -93,6 +96,8 @@ async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningClus
     async with AsyncExitStack() as stack:
         sockets = stack.enter_context(bind_sockets(settings.host, settings.port))
         unix = stack.enter_context(bind_unix_socket(settings.unix_socket)) if settings.unix_socket else None
+        local = _local_socket(settings)
+        beside = stack.enter_context(bind_local_socket(local)) if local else None
         store = await Store.open(settings.data, settings.identity)
         stack.push_async_callback(store.close)
         inside = WILDCARDS.get(settings.host, settings.host)
@@ -122,11 +127,19 @@ async def running_cluster(settings: ServerSettings) -> AsyncIterator[RunningClus
             settings.announce(server, authority)
         access = settings.access(api) if settings.access else None
         port = await stack.enter_async_context(
-            serve_http(api, sockets, token=token, tls=context, access=access, unix_socket=unix)
+            serve_http(api, sockets, token=token, tls=context, access=access, unix_socket=unix, local_socket=beside)
         )
         store.announce(server)
-        write_kubeconfig(settings.kubeconfig, server, name=settings.identity.name, token=token, authority=authority)
+        write_kubeconfig(
+            settings.kubeconfig, server, name=settings.identity.name, token=token, authority=authority, socket=local
+        )
         yield RunningCluster(api, kubelets, server, _outside(settings.host, port), broken)
+
+
+def _local_socket(settings: ServerSettings) -> Path | None:
+    """Where the socket goes; none if its path is too long for one, which the settings of a user may cause."""
+    path = settings.local_socket
+    return path if path is not None and len(os.fsencode(path)) <= LONGEST_PATH else None
 
 
 def _outside(host: str, port: int) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import pumice
 from kubebase.field_error import FieldError
 from pumice.agent.cgroups import ContainerLimits, find_cgroups, own_limits
 from pumice.agent.gpus import Gpu, find_gpus
@@ -40,12 +41,36 @@ def test_impossible_amounts_are_refused(
 
 
 def test_gpus_by_the_files_of_the_driver(tmp_path: Path) -> None:
-    assert find_gpus(tmp_path / "none") == []
+    assert find_gpus(tmp_path / "none", tmp_path / "none") == []
     for number, uuid in enumerate(("GPU-a", "GPU-b")):
         folder = tmp_path / "gpus" / f"0000:0{number}:00.0"
         folder.mkdir(parents=True)
         (folder / "information").write_text(f"Model: \t\t NVIDIA H100 80GB\nIRQ:   \t 9\nGPU UUID: \t {uuid}\n")
-    assert find_gpus(tmp_path) == [Gpu("GPU-a", "NVIDIA H100 80GB"), Gpu("GPU-b", "NVIDIA H100 80GB")]
+    assert find_gpus(tmp_path, tmp_path / "none") == [
+        Gpu("GPU-a", "NVIDIA H100 80GB"),
+        Gpu("GPU-b", "NVIDIA H100 80GB"),
+    ]
+
+
+def test_gpus_by_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for nvidia-ml-py; where it does not answer, the files of the driver are read."""
+    (tmp_path / "gpus" / "0").mkdir(parents=True)
+    (tmp_path / "gpus" / "0" / "information").write_text("Model: Old\nGPU UUID: GPU-files\n")
+    module = tmp_path / "pynvml.py"
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(pumice.__file__).parents[1]}")
+    module.write_text(
+        "class NVMLError(Exception): pass\n"
+        "def nvmlInit(): pass\n"
+        "def nvmlDeviceGetCount(): return 2\n"
+        "def nvmlDeviceGetHandleByIndex(number): return number\n"
+        "def nvmlDeviceGetUUID(handle): return f'GPU-{handle}'\n"
+        "def nvmlDeviceGetName(handle): return 'NVIDIA H200'\n"
+    )
+    assert find_gpus(tmp_path) == [Gpu("GPU-0", "NVIDIA H200"), Gpu("GPU-1", "NVIDIA H200")]
+    module.write_text(
+        "class NVMLError(Exception): pass\ndef nvmlInit(): raise NVMLError('Driver/library version mismatch')\n"
+    )
+    assert find_gpus(tmp_path) == [Gpu("GPU-files", "Old")]
 
 
 def unified(tmp_path: Path) -> tuple[Path, Path]:
@@ -68,7 +93,7 @@ def test_limits_of_version_2(tmp_path: Path) -> None:
     cgroups = find_cgroups("x", mount, own)
     assert cgroups is not None and cgroups.version == 2
     made = cgroups.create("uid", {"main": ContainerLimits(memory=1 << 20, cpu=250, cpu_request=1000)})
-    folder = mount / "user" / "pumice-x" / "pod-uid"
+    folder = mount / "user" / "pumice.x" / "pod-uid"
     assert made.folders == [str(folder / "main"), str(folder)]
     assert made.joined == {"main": [str(folder / "main" / "cgroup.procs")]}
     assert made.oom_counters == {"main": str(folder / "main" / "memory.events")}

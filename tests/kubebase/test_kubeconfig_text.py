@@ -11,6 +11,7 @@ WRITTEN = [
     kubeconfig_text("pumice", "https://127.0.0.1:6443", "QUJD", "a: b # c"),
     kubeconfig_text("my-cluster", "http://127.0.0.1:8080"),
     kubeconfig_text("pumice", "https://[::1]:6443", token='quote" and \\ and é'),
+    kubeconfig_text("pumice", "https://127.0.0.1:6443", "QUJD", "t", {"path": "/a: b/s", "boot": "x-y", "inode": 7}),
 ]
 
 

@@ -149,3 +149,39 @@ def test_pod_condition_for_newer_revision_replaces_pending_one() -> None:
 def test_pod_condition_is_retried_when_server_is_unavailable() -> None:
     server = play(Server(UnreachableError("cut"), ApiError(503, "ServiceUnavailable", "not now")), POD)
     assert server.found == {"ns/p": CONDITION} and server.calls == 3
+
+
+async def let_tasks_run() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_counts_of_a_podgroup_wait_for_one_another_but_a_phase_does_not() -> None:
+    """The first counts are written at once; those after them with the next phase, when asked for, or at the end."""
+    server = Server()
+    name, key = POD_GROUPS.name, "ns/g"
+
+    async def run() -> None:
+        writing = StatusWriter(server)  # type: ignore[arg-type]  # it does what is needed of an API
+        with mock.patch.object(status_writer, "COUNT_SECONDS", 3600.0):
+            writing.write(name, key, {"running": 1})
+            await let_tasks_run()
+            assert server.found == {key: {"running": 1}}
+            for count in (2, 3):
+                writing.write(name, key, {"running": count, "succeeded": count})
+                await let_tasks_run()
+            assert (server.found, server.calls) == ({key: {"running": 1}}, 1)
+            writing.write(name, key, {"phase": "Running"})
+            await let_tasks_run()
+            assert (server.found[key], server.calls) == ({"running": 3, "succeeded": 3, "phase": "Running"}, 2)
+            writing.write(name, key, {"running": 4})
+            await let_tasks_run()
+            assert server.calls == 2
+            await writing.wait_written(name, key)
+            assert (server.found[key]["running"], server.calls) == (4, 3)
+            writing.write(name, key, {"running": 5})
+            await let_tasks_run()
+            await writing.done()
+            assert (server.found[key]["running"], server.calls) == (5, 4)
+
+    asyncio.run(run())

@@ -131,6 +131,7 @@ def on_this_machine(
             folder = place / "agent"
             folder.mkdir()
             world = AgentWorld(running, Api(session), folder, cgroups() if cgroups else None)
+            assert world.cgroups is None or world.cgroups.hold()
             try:
                 async with asyncio.timeout(SECONDS):
                     await check(world)

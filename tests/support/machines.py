@@ -24,6 +24,20 @@ OFFERS = "cpu=4,memory=8Gi,nvidia.com/gpu=2"
 PATIENCE = 300.0
 
 
+def command_pids(data: Path, command: str) -> list[int]:
+    """The processes that run a command of the cluster with this data directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdecimal() else []
+        except OSError:
+            continue
+        ours = any(word.startswith(os.fsencode(data)) for word in words)
+        if ours and b"pumice" in words and command.encode() in words:
+            found.append(int(entry.name))
+    return found
+
+
 class Machine:
     """A cluster of this machine alone, whose processes can be killed."""
 
@@ -62,16 +76,7 @@ class Machine:
 
     def pids(self, command: str) -> list[int]:
         """The processes that run a command of this cluster."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdecimal() else []
-            except OSError:
-                continue
-            ours = any(word.startswith(os.fsencode(self.data)) for word in words)
-            if ours and b"pumice" in words and command.encode() in words:
-                found.append(int(entry.name))
-        return found
+        return command_pids(self.data, command)
 
     def run(self, *words: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run one of our commands against the cluster, where the user stands."""

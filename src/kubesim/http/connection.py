@@ -87,12 +87,19 @@ class Connection(asyncio.Protocol):
     """One client. ``everyone`` is the set of those connected; each keeps itself in it."""
 
     def __init__(
-        self, handler: Handler, everyone: set[Connection], most_body: int, admission: Admission = lambda request: 0
+        self,
+        handler: Handler,
+        everyone: set[Connection],
+        most_body: int,
+        admission: Admission = lambda request: 0,
+        *,
+        known_by_kernel: bool = True,
     ) -> None:
         self._handler = handler
         self._everyone = everyone
         self._most_body = most_body
         self._admission = admission
+        self._known_by_kernel = known_by_kernel  # whether the user at the other end of a Unix socket counts
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
@@ -121,7 +128,8 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         transport.set_write_buffer_limits(high=HIGH_WATER)
         self._transport = transport
-        self._peer = peer_user(transport.get_extra_info("socket"))
+        if self._known_by_kernel:
+            self._peer = peer_user(transport.get_extra_info("socket"))
         self._everyone.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import functools
 import logging
 import resource
 import socket
@@ -62,8 +63,12 @@ async def serve_http(
     tls: ssl.SSLContext | None = None,
     access: AccessPolicy | None = None,
     unix_socket: socket.socket | None = None,
+    local_socket: socket.socket | None = None,
 ) -> AsyncIterator[int]:
-    """Serve HTTP on the sockets, and on a Unix socket without TLS if there is one; yields the port."""
+    """Serve HTTP on the sockets, and without TLS on the Unix sockets that there are; yields the port.
+
+    On ``unix_socket`` the kernel says who a client is; on ``local_socket`` clients send a token, as on a port.
+    """
     http = RequestHandler(api, token=token, access=access)
     everyone: set[Connection] = set()
     loop = asyncio.get_running_loop()
@@ -71,14 +76,18 @@ async def serve_http(
 
     most = most_connections()
 
-    def connection() -> asyncio.Protocol:
+    def connection(*, known_by_kernel: bool = True) -> asyncio.Protocol:
         if len(everyone) >= most:
             return _TurnedAway(most)
-        return Connection(http.handle, everyone, content_negotiation.LARGEST_BODY, http.judge_headers)
+        largest = content_negotiation.LARGEST_BODY
+        return Connection(http.handle, everyone, largest, http.judge_headers, known_by_kernel=known_by_kernel)
 
     servers = [await loop.create_server(connection, sock=one, ssl=tls, backlog=BACKLOG) for one in sockets]
     if unix_socket is not None:
         servers.append(await loop.create_unix_server(connection, sock=unix_socket, backlog=BACKLOG))
+    if local_socket is not None:
+        local = functools.partial(connection, known_by_kernel=False)
+        servers.append(await loop.create_unix_server(local, sock=local_socket, backlog=BACKLOG))
     sweeper = asyncio.create_task(_drop_overdue(everyone))
     try:
         yield port

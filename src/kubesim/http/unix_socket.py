@@ -14,6 +14,8 @@ from typing import Any
 from kubebase.field_error import FieldError
 
 FOLDER_MODE, SOCKET_MODE = 0o755, 0o666  # everybody may connect; what they may do is decided by who they are
+LOCAL_MODE = 0o600
+LONGEST_PATH = 100  # bytes; the kernel allows a few more
 _CREDENTIALS = struct.Struct("iII")  # pid, uid, gid
 
 
@@ -21,13 +23,24 @@ _CREDENTIALS = struct.Struct("iII")  # pid, uid, gid
 def bind_unix_socket(path: Path) -> Iterator[socket.socket]:
     """Bind the socket in a folder that nobody else can write. One that a killed server has left is replaced."""
     _prepare_folder(path.parent)
+    with _bound(path, SOCKET_MODE) as made:
+        yield made
+
+
+def bind_local_socket(path: Path) -> contextlib.AbstractContextManager[socket.socket]:
+    """Bind a socket for this user alone, in a folder that exists."""
+    return _bound(path, LOCAL_MODE)
+
+
+@contextlib.contextmanager
+def _bound(path: Path, mode: int) -> Iterator[socket.socket]:
     _remove_stale(path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as made:
         try:
             made.bind(os.fspath(path))
         except OSError as error:
             raise FieldError(f"--socket {path}", error.strerror or str(error)) from None
-        os.chmod(path, SOCKET_MODE)
+        os.chmod(path, mode)
         ours = os.lstat(path).st_ino
         try:
             yield made

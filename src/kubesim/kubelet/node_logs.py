@@ -1,8 +1,8 @@
 """Logs of pods on nodes that are not simulated: asked of the node's own agent, as a kubelet is asked.
 
 The Secret ``node-logs-NODE`` in ``kube-system`` holds the token that the agent wants, and the authority of its
-certificate if it speaks TLS. No other credential is sent: whoever listens on an agent's port after it has ended
-learns nothing.
+certificate if it speaks TLS, or the path of its Unix socket if it is on the same machine. No other credential is sent:
+whoever listens on an agent's port after it has ended learns nothing.
 """
 
 from __future__ import annotations
@@ -64,11 +64,15 @@ async def ask_node(
     secret = (api.read("secrets", SECRET_NAMESPACE, f"node-logs-{node['metadata']['name']}") or {}).get("data") or {}
     address = internal_address(node)
     port = (((node.get("status") or {}).get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}).get("Port") or 0
-    where = f"{node['metadata']['name']} ({address}:{port})"
+    local = b64decode(secret.get("socket", "")).decode()
+    where = f"{node['metadata']['name']} ({local or f'{address}:{port}'})"
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            tls = _tls_context(b64decode(secret["ca.crt"])) if "ca.crt" in secret else None
-            reader, writer = await asyncio.open_connection(address, port, ssl=tls, limit=LONGEST_HEAD)
+            if local:
+                reader, writer = await asyncio.open_unix_connection(local, limit=LONGEST_HEAD)
+            else:
+                tls = _tls_context(b64decode(secret["ca.crt"])) if "ca.crt" in secret else None
+                reader, writer = await asyncio.open_connection(address, port, ssl=tls, limit=LONGEST_HEAD)
             writer.write(_request(path, b64decode(secret.get("token", "")).decode()))
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:

@@ -6,24 +6,29 @@ are ended by their process groups and each process has a limit of its own (``set
 
 from __future__ import annotations
 
+import fcntl
 import os
-import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from pumice.agent.shim.cgroup_removal import remove_cgroups
 from pumice.agent.shim.process_table import cgroup_processes, kill_all
 
 MOUNT = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
 CONTROLLERS = ("memory", "cpu", "pids")
 PERIOD = 100_000  # microseconds
+PREFIX, POD_PREFIX = "pumice.", "pod-"
+"""Of the folder of an agent, and of those of its pods. Agents of former versions, which lock nothing, have others."""
 MOST_PROCESSES = 4096
 """Processes and threads of a pod: many for any work, few for a fork bomb."""
-BUSY_PAUSES = (0.0, 0.01, 0.05, 0.0)
-"""Seconds between attempts to remove a cgroup: the kernel may still be busy with processes that have just ended."""
+JOINED_FILES = {1: "tasks", 2: "cgroup.procs"}
+"""Where a process with one thread writes itself. In version 1 the thread alone is moved, for which the kernel does not
+stop all forks of the machine first: that takes 8 ms instead of 0.4.
+"""
 LEAST_SHARES, MOST_SHARES = 2, 262_144
 
 
@@ -53,6 +58,7 @@ class Cgroups:
     def __init__(self, version: int, folders: Mapping[str, Path]) -> None:
         self.version = version
         self._folders = folders
+        self._held: list[int] = []
 
     def __str__(self) -> str:
         return f"cgroups (version {self.version}: {', '.join(self._folders)})"
@@ -62,7 +68,7 @@ class Cgroups:
         made = PodCgroups()
         pods = []
         for folder in dict.fromkeys(self._folders.values()):
-            pod = folder / f"pod-{uid}"
+            pod = folder / f"{POD_PREFIX}{uid}"
             pod.mkdir(exist_ok=True)
             if self.version == 2:
                 _write(pod / "cgroup.subtree_control", "+memory +cpu +pids")
@@ -70,13 +76,13 @@ class Cgroups:
             for name in containers:
                 (pod / name).mkdir(exist_ok=True)
                 made.folders.append(str(pod / name))
-                made.joined.setdefault(name, []).append(str(pod / name / "cgroup.procs"))
+                made.joined.setdefault(name, []).append(str(pod / name / JOINED_FILES[self.version]))
         made.folders.extend(pods)
-        _write(self._folders["pids"] / f"pod-{uid}" / "pids.max", str(MOST_PROCESSES))
+        _write(self._folders["pids"] / f"{POD_PREFIX}{uid}" / "pids.max", str(MOST_PROCESSES))
         for name, limits in containers.items():
-            self._limit(Path(f"pod-{uid}") / name, limits)
+            self._limit(Path(f"{POD_PREFIX}{uid}") / name, limits)
             counter = "memory.events" if self.version == 2 else "memory.oom_control"
-            made.oom_counters[name] = str(self._folders["memory"] / f"pod-{uid}" / name / counter)
+            made.oom_counters[name] = str(self._folders["memory"] / f"{POD_PREFIX}{uid}" / name / counter)
         return made
 
     def _limit(self, place: Path, limits: ContainerLimits) -> None:
@@ -106,17 +112,59 @@ class Cgroups:
         An agent was killed before it wrote their plans, or its folder was removed while they ran.
         """
         for folder in dict.fromkeys(self._folders.values()):
-            for pod in folder.glob("pod-*"):
-                if pod.name.removeprefix("pod-") not in kept:
-                    groups = [*(str(each) for each in pod.iterdir() if each.is_dir()), str(pod)]
+            for pod, groups in _pods_in(folder):
+                if pod not in kept:
                     kill_all(partial(cgroup_processes, groups))
                     remove_cgroups(groups)
+
+    def hold(self) -> bool:
+        """Keep other agents from removing these folders; False if one has just done so. Ends with the process."""
+        for folder in dict.fromkeys(self._folders.values()):
+            if (held := _lock(folder)) < 0:
+                return False
+            self._held.append(held)
+        return True
+
+    def remove_abandoned(self) -> None:
+        """Remove what agents have left that are no more (killed, their folders gone), except pods that still run."""
+        for own in dict.fromkeys(self._folders.values()):
+            for folder in own.parent.glob(f"{PREFIX}*"):
+                if folder != own and (held := _lock(folder)) >= 0:
+                    for _, groups in _pods_in(folder):
+                        if not cgroup_processes(groups):
+                            remove_cgroups(groups)
+                    with suppress(OSError):  # pods that run
+                        folder.rmdir()
+                    os.close(held)
 
     def remove(self) -> None:
         """Remove the agent's own folders, if no pod is left in them."""
         for folder in dict.fromkeys(self._folders.values()):
             with suppress(OSError):
                 folder.rmdir()
+        while self._held:
+            os.close(self._held.pop())
+
+
+def _pods_in(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """The pods of an agent that have cgroups: uid, and the folders in the order in which they can be removed."""
+    for pod in folder.glob(f"{POD_PREFIX}*"):
+        with suppress(OSError):  # a shim is removing it
+            yield pod.name.removeprefix(POD_PREFIX), [*(str(each) for each in pod.iterdir() if each.is_dir()), str(pod)]
+
+
+def _lock(folder: Path) -> int:
+    """A descriptor that locks a folder; -1 if another process has it, or nobody may."""
+    try:
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+    with suppress(OSError):
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(held).st_nlink and folder.stat().st_ino == os.fstat(held).st_ino:  # not removed meanwhile
+            return held
+    os.close(held)
+    return -1
 
 
 def find_cgroups(name: str, mount: Path = MOUNT, own: Path = OWN) -> Cgroups | None:
@@ -132,7 +180,7 @@ def find_cgroups(name: str, mount: Path = MOUNT, own: Path = OWN) -> Cgroups | N
 def _unified(name: str, mount: Path, own: Path) -> Cgroups | None:
     """Version 2: below the agent's cgroup where it is delegated, else below the top."""
     for parent in dict.fromkeys((mount / _own_paths(own).get("", "").lstrip("/"), mount)):
-        folder = parent / f"pumice-{name}"
+        folder = parent / f"{PREFIX}{name}"
         try:
             folder.mkdir(exist_ok=True)
             enabled = set((parent / "cgroup.subtree_control").read_text().split())
@@ -154,7 +202,7 @@ def _by_controller(name: str, mount: Path, own: Path) -> Cgroups | None:
     for controller in CONTROLLERS:
         hierarchy = mount / controller
         parent = hierarchy / paths.get(controller, "").lstrip("/")
-        folder = (parent if parent.is_dir() else hierarchy) / f"pumice-{name}"
+        folder = (parent if parent.is_dir() else hierarchy) / f"{PREFIX}{name}"
         folder.mkdir(exist_ok=True)
         if not os.access(folder / "cgroup.procs", os.W_OK):
             return None
@@ -169,23 +217,6 @@ def _own_paths(own: Path) -> dict[str, str]:
         _, controllers, path = line.split(":", 2)
         found.update(dict.fromkeys(controllers.split(","), path))
     return found
-
-
-def remove_cgroups(folders: list[str]) -> None:
-    """Remove the cgroups of a pod; no process is left in them.
-
-    One whose last process still waits in the kernel stays until the next agent starts.
-    """
-    for folder in folders:
-        for pause in BUSY_PAUSES:
-            try:
-                os.rmdir(folder)
-            except FileNotFoundError:
-                break
-            except OSError:
-                time.sleep(pause)
-            else:
-                break
 
 
 def own_limits(mount: Path = MOUNT, own: Path = OWN) -> tuple[int, float]:

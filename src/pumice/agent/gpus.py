@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from pumice.agent import nvml_listing
+
 DRIVER = Path("/proc/driver/nvidia")
+DEVICE = Path("/dev/nvidiactl")
+LISTING_SECONDS = 60.0
+"""How long the library may take: without persistence mode, the driver first wakes the GPUs."""
 
 
 class Gpu(NamedTuple):
@@ -17,32 +23,25 @@ class Gpu(NamedTuple):
     product: str = ""
 
 
-def find_gpus(driver: Path = DRIVER) -> list[Gpu]:
+def find_gpus(driver: Path = DRIVER, device: Path = DEVICE) -> list[Gpu]:
     """All GPUs that a driver of NVIDIA serves, in its order; none without a driver."""
-    if not driver.is_dir():
+    if not driver.is_dir() and not device.exists():
         return []
-    return _from_library() or _from_driver(driver)
+    return gpus_by_nvml() or gpus_by_driver_files(driver)
 
 
-def _from_library() -> list[Gpu]:
+def gpus_by_nvml() -> list[Gpu]:
+    """What NVIDIA's library tells; none where it is not installed."""
+    command = [sys.executable, "-m", nvml_listing.__name__]
     try:
-        pynvml = import_module("pynvml")  # not a dependency: where it is installed, it knows most
-    except ImportError:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LISTING_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError):
         return []
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(pynvml.nvmlDeviceGetCount())]
-        return [Gpu(_text(pynvml.nvmlDeviceGetUUID(each)), _text(pynvml.nvmlDeviceGetName(each))) for each in handles]
-    except pynvml.NVMLError:
-        return []
-    finally:
-        pynvml.nvmlShutdown()
+    return [Gpu(*line.split("\t", 1)) for line in done.stdout.splitlines()]
 
 
-def _from_driver(driver: Path) -> list[Gpu]:
+def gpus_by_driver_files(driver: Path) -> list[Gpu]:
+    """What the driver writes about itself."""
     found = []
     for file in sorted(driver.glob("gpus/*/information")):
         fields = dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", file.read_text(), re.MULTILINE))
@@ -54,7 +53,3 @@ def _from_driver(driver: Path) -> list[Gpu]:
 def stand_in_gpus(count: int) -> list[Gpu]:
     """GPUs that are only counted: programs choose them by index."""
     return [Gpu(str(number)) for number in range(count)]
-
-
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

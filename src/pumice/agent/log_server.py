@@ -1,24 +1,24 @@
 """Serves the logs of this node's containers to the API server, under the path that kubelets have for it, and their use.
 
-Only the API server knows the token: the agent keeps it in a Secret of ``kube-system``. On loopback it is sent in
-plain; at any other address, and on a machine that several people share, the server speaks TLS with a certificate of its
-own, whose authority is in the same Secret: nobody else who listens on its port is taken for it.
+Only the API server knows the token: the agent keeps it in a Secret of ``kube-system``. To an API server of the same
+user on the same machine the agent listens on a Unix socket in its folder, whose path is in the Secret. Otherwise it
+listens on a port: in plain on loopback; at any other address, and on a machine that several people share, with TLS and
+a certificate of its own, whose authority is in the same Secret, so that nobody else who listens there is taken for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
-import secrets
-import ssl
+import os
+from _operator import _compare_digest  # as hmac has it, which would load OpenSSL, 4 MB
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from pumice.agent.log_certificate import make_tls_context
 from pumice.agent.log_reader import LogQuery, NoLogError, log_path, read_log
 from pumice.agent.pod_folders import PodFolder, PodFolders
 from pumice.agent.pod_usage import UsageMeter
@@ -42,19 +42,29 @@ def secret_name(node: str) -> str:
 class LogServer:
     """Answers as long as it is open."""
 
-    def __init__(self, folders: PodFolders, address: str, *, always_tls: bool = False) -> None:
+    def __init__(
+        self, folders: PodFolders, address: str, *, always_tls: bool = False, local_socket: Path | None = None
+    ) -> None:
         self._folders = folders
         self._meter = UsageMeter(folders)
         self._address = address
+        self._local_socket = local_socket
         self._is_plain = address in LOOPBACK and not always_tls
-        self._token = secrets.token_urlsafe(32)
+        self._token = os.urandom(32).hex()
         self._authority = b""
         self._server: asyncio.Server | None = None
         self.port = 0
 
     async def open(self) -> None:
-        """Listen on a free port."""
-        context = None if self._is_plain else self._tls_context()
+        """Listen on the socket, or on a free port."""
+        if self._local_socket is not None:
+            self._local_socket.unlink(missing_ok=True)  # of an agent before this one
+            self._server = await asyncio.start_unix_server(self._serve, self._local_socket, limit=LONGEST_HEAD)
+            self._local_socket.chmod(0o600)  # in a folder that is the agent's alone
+            return
+        context = None
+        if not self._is_plain:
+            context, self._authority = make_tls_context(self._address)
         self._server = await asyncio.start_server(
             self._serve, self._address, 0, ssl=context, limit=LONGEST_HEAD, start_serving=True
         )
@@ -63,6 +73,7 @@ class LogServer:
     async def publish(self, api: Api, node: str) -> None:
         """Give the API server what it needs to be answered."""
         values = {"token": self._token.encode()} | ({"ca.crt": self._authority} if self._authority else {})
+        values |= {"socket": os.fsencode(self._local_socket)} if self._local_socket is not None else {}
         secret: Document = {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -81,19 +92,6 @@ class LogServer:
         if self._server is not None:
             self._server.close()
 
-    def _tls_context(self) -> ssl.SSLContext:
-        from kubebase.certificates import issue
-
-        made = issue([self._address], common_name="pumice-agent")
-        self._authority = made.authorities
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with TemporaryDirectory(prefix="pumice-agent-") as folder:  # OpenSSL reads files only
-            path = Path(folder) / "server.pem"
-            path.touch(mode=0o600)
-            path.write_bytes(made.certificate + made.key)
-            context.load_cert_chain(path)
-        return context
-
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             async with asyncio.timeout(REQUEST_SECONDS):
@@ -107,7 +105,7 @@ class LogServer:
         method, _, target = head[0].partition(" ")
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
         given = headers.get("authorization", "").encode("latin-1")
-        if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+        if not _compare_digest(given, f"Bearer {self._token}".encode()):
             return await _send(writer, "401 Unauthorized", "a token is required")
         url = urlsplit(target.partition(" ")[0])
         if method == "GET" and url.path == USAGE_PATH:

@@ -7,15 +7,20 @@ import platform
 import re
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from kubebase.field_error import FieldError
 from kubebase.quantity import NANOS, Notation, Quantity, QuantityError, parse
 from pumice.agent.cgroups import own_limits
 from pumice.agent.gpus import Gpu, find_gpus, stand_in_gpus
 
+LOOPBACK = "127.0.0.1"
 GPU = "nvidia.com/gpu"
+LOG_SOCKET = "logs.sock"
+LONGEST_SOCKET = 107  # bytes of a path
 MOST_PODS = "110"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 RESERVED_PART = 20
@@ -37,6 +42,23 @@ def node_name() -> str:
     """The host name, as a node may be called."""
     name = re.sub(r"[^a-z0-9.-]+", "-", socket.gethostname().lower()).strip("-.")
     return name or "localhost"
+
+
+def address_towards(server: str) -> str:
+    """The address of this machine from which an API server is reached."""
+    host = urlsplit(server).hostname or LOOPBACK
+    with suppress(OSError):
+        family, kind, _, _, target = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(target)  # sends nothing
+            return str(probe.getsockname()[0])
+    return LOOPBACK
+
+
+def find_log_socket(folder: Path) -> Path | None:
+    """Where an agent with this folder serves logs to an API server of the same machine; None: its path is too long."""
+    path = folder / LOG_SOCKET
+    return path if len(os.fsencode(path)) <= LONGEST_SOCKET else None
 
 
 def find_machine(folder: Path, capacity: Mapping[str, str], reserve: Mapping[str, str]) -> Machine:

@@ -8,12 +8,11 @@ import logging
 import os
 import socket
 import time
+from _blake2 import blake2b  # hashlib would load OpenSSL, 4 MB
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from kubebase.field_error import FieldError
 from pumice.agent.cgroups import Cgroups, find_cgroups
@@ -34,8 +33,9 @@ from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
 
 PODS_FOLDER, CLUSTER_FILE, LOCK_FILE, BELL_FILE = "pods", "cluster.json", "lock", "bell"
-LOOPBACK = "127.0.0.1"
 RETRY_SECONDS = 1.0
+CGROUP_ATTEMPTS = 3
+"""How often cgroups are made: another agent may take them for abandoned before they are locked."""
 LOCK_SECONDS, LOCK_PAUSE_SECONDS = 15.0, 0.1
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,8 @@ class AgentSettings:
     cgroups: Cgroups | None
     shared: bool = False
     """Whether pods run as the owners of their namespaces."""
+    log_socket: Path | None = None
+    """The socket on which logs are served, if the API server runs on this machine as the same user; None: a port."""
 
 
 class NodeAgent:
@@ -64,7 +66,9 @@ class NodeAgent:
         folder = settings.folder
         self._folders = PodFolders(folder / PODS_FOLDER)
         self._bell = str(folder / BELL_FILE)  # in a folder that is the agent's alone, so that nobody else rings
-        self._logs = LogServer(self._folders, settings.address, always_tls=settings.shared)
+        self._logs = LogServer(
+            self._folders, settings.address, always_tls=settings.shared, local_socket=settings.log_socket
+        )
         abilities = Abilities(mounts=may_mount())
         node = NodeContext(
             settings.machine, settings.cgroups, abilities, settings.address, self._bell, shared=settings.shared
@@ -177,17 +181,13 @@ def hold_folder(folder: Path) -> int:
             return lock
 
 
-def address_towards(server: str) -> str:
-    """The address of this machine from which an API server is reached."""
-    host = urlsplit(server).hostname or LOOPBACK
-    with suppress(OSError):
-        family, kind, _, _, target = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, kind) as probe:
-            probe.connect(target)  # sends nothing
-            return str(probe.getsockname()[0])
-    return LOOPBACK
-
-
 def choose_cgroups(name: str, folder: Path) -> Cgroups | None:
-    """The cgroups of an agent: one folder for each agent of this machine."""
-    return find_cgroups(f"{name}-{blake2b(os.fsencode(folder), digest_size=4).hexdigest()}")
+    """The cgroups of an agent: one folder for each agent of this machine. Those of killed agents are removed."""
+    found = None
+    for _ in range(CGROUP_ATTEMPTS):
+        found = find_cgroups(f"{name}-{blake2b(os.fsencode(folder), digest_size=4).hexdigest()}")
+        if found is None or found.hold():
+            break
+    if found is not None:
+        found.remove_abandoned()
+    return found

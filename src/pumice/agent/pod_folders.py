@@ -7,7 +7,6 @@ its first process starts until after its last one has ended.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -16,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
-from pumice.agent.cgroups import remove_cgroups
+from pumice.agent.shim.cgroup_removal import remove_cgroups
 from pumice.agent.shim.process_table import boot_id, cgroup_processes, is_same_process, kill_all, marked_processes
 from pumice.agent.shim.records import (
     PLAN,
@@ -43,6 +42,7 @@ class PodFolder:
         self.plan: PodPlan | None = read_record(str(path / PLAN))
         """None: the agent was killed before the plan was complete; nothing has been started."""
         self._has_ended = False
+        self._shim: ShimRecord | None = None
 
     @property
     def uid(self) -> str:
@@ -55,7 +55,9 @@ class PodFolder:
 
     def shim(self) -> ShimRecord | None:
         """The process of the shim; None if none was started."""
-        return cast("ShimRecord | None", read_record(str(self.path / SHIM)))
+        if self._shim is None:  # there is one shim for a pod, ever
+            self._shim = cast("ShimRecord | None", read_record(str(self.path / SHIM)))
+        return self._shim
 
     @property
     def finished(self) -> bool:
@@ -125,8 +127,10 @@ class PodFolder:
         """Remove everything of a pod that has ended."""
         if self.plan is not None:
             remove_cgroups(self.plan["cgroups"])
+        from shutil import rmtree  # with its compression, half a MiB
+
         try:
-            shutil.rmtree(self.path)
+            rmtree(self.path)
         except RecursionError:  # folders in folders, as deep as somebody likes
             subprocess.run(["rm", "-rf", "--", self.path], check=True, stdin=subprocess.DEVNULL)
 

@@ -49,6 +49,12 @@ class PlanContext:
     """As whom the pod runs; None: as the user of the agent."""
 
 
+def make_cgroups(pod: Document, cgroups: Cgroups) -> PodCgroups:
+    """Make the cgroups of a pod, as far as they are not there."""
+    everything = [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
+    return cgroups.create(pod["metadata"]["uid"], {each["name"]: container_limits(each) for each in everything})
+
+
 def make_plan(pod: Document, context: PlanContext) -> PodPlan:
     """The plan of a pod. Makes its volumes and cgroups. ``MissingError`` if something it refers to is not there."""
     spec, about = pod["spec"], pod["metadata"]
@@ -91,7 +97,7 @@ def make_plan(pod: Document, context: PlanContext) -> PodPlan:
             "identity": context.identity,
         }
         plans.append(plan)
-    made = context.cgroups.create(about["uid"], limits) if context.cgroups else PodCgroups()
+    made = make_cgroups(pod, context.cgroups) if context.cgroups else PodCgroups()
     for plan in plans:  # last, because nothing can be missing any more
         plan["joined"] = made.joined.get(plan["name"], [])
         plan["oom_counter"] = made.oom_counters.get(plan["name"], "")

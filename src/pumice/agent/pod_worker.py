@@ -24,7 +24,7 @@ from pumice.agent.job_hosts import JobHosts, host_name
 from pumice.agent.machine import GPU, Machine
 from pumice.agent.owners import OwnerError, find_identity
 from pumice.agent.pod_folders import PodFolder, PodFolders
-from pumice.agent.pod_plan import PlanContext, make_plan, pod_gpu_count
+from pumice.agent.pod_plan import PlanContext, make_cgroups, make_plan, pod_gpu_count
 from pumice.agent.pod_refusals import Abilities, refusals
 from pumice.agent.pod_status import differs, failed_status, pod_status
 from pumice.agent.shim.records import Identity
@@ -89,7 +89,7 @@ class PodWorker:
     def adopt_folders(self) -> None:
         """Reconcile every pod that was here before this process; called once all pods of the API are known."""
         if self._node.cgroups is not None:
-            self._node.cgroups.sweep({folder.uid for folder in self._folders})
+            self._node.cgroups.sweep({folder.uid for folder in self._folders if not folder.finished})
         for folder in self._folders:
             pod = self._pods.get(folder.uid)
             if pod is not None and not folder.finished:
@@ -105,6 +105,8 @@ class PodWorker:
         if folder.plan is None:
             return await self._start(pod, folder)
         if folder.shim() is None and not folder.rebooted:  # the agent was killed between plan and start
+            if self._node.cgroups is not None and folder.plan["cgroups"]:
+                make_cgroups(pod, self._node.cgroups)  # another agent may have taken them for abandoned
             await self._shims.start(folder.path)
         self._watch_shim(folder)
         if not folder.finished and not folder.is_shim_alive() and not folder.finished:

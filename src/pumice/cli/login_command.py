@@ -72,9 +72,9 @@ def token(socket: Path | None) -> None:
 def _ask(socket: Path | None) -> dict[str, Any]:
     """A token of the server, and its address."""
     from pumice.kube.client.api_errors import ApiError, UnreachableError
-    from pumice.kube.client.kubeconfig import Access
+    from pumice.kube.client.kubeconfig import UNIX_SCHEME, Access
     from pumice.kube.client.shared_socket import DEFAULT_SOCKET, LOGIN_PATH, find_socket
-    from pumice.kube.client.sync_client import UNIX_SCHEME, Client
+    from pumice.kube.client.sync_client import Client
 
     path = socket or find_socket() or DEFAULT_SOCKET
     client = Client(Access(server=f"{UNIX_SCHEME}{path.absolute()}"))

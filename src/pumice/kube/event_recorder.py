@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from _blake2 import blake2b  # hashlib would load OpenSSL, 4 MB
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Literal, NamedTuple
 
 from kubebase.timestamps import stamp

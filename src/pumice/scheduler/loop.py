@@ -55,9 +55,12 @@ log = logging.getLogger(__name__)
 PERIOD = 1.0
 """Seconds after which a cycle runs even without changes."""
 GATHER = 0.02
-"""Seconds in which changes are collected before a cycle."""
+"""Seconds from one cycle to the next in which changes are collected: so many, or twice what a short cycle takes."""
+FIRST_GATHER = 0.002
+"""The same after the first change in a quiet time: those that come with it, but no longer."""
 BUSY_GATHER = 0.1
-"""The same while decisions wait to be written: a cycle more would only make the line longer."""
+"""Seconds in which changes are collected while decisions wait to be written: a cycle more would only make the line
+longer."""
 BUSY = 2 * Limits().in_flight
 """Bindings and evictions in flight from which on decisions wait: twice as many as are sent at a time."""
 
@@ -128,6 +131,7 @@ class Scheduler:
         self.watchers: list[Callable[[Cycle], None]] = []  # called after each cycle; must not change the engine
         self._begun = False
         self._last = time.monotonic()  # end of the last cycle
+        self._cycle_seconds = GATHER  # how long it took
         self._sync_seconds = 0.0  # from the start of the informers until the engine had their first lists
         self._build_seconds = 0.0  # of these, for converting objects and building the state of the engine
 
@@ -224,7 +228,7 @@ class Scheduler:
         cycle = Cycle(self.cycles, now, time.perf_counter() - began, told, tuple(decisions), self.engine)
         for watcher in self.watchers:
             watcher(cycle)
-        self._last = time.monotonic()
+        self._last, self._cycle_seconds = time.monotonic(), time.perf_counter() - began
         if self.cycles == 1:
             log.info(
                 "Completed the first cycle: objects=%d sync=%.2fs build=%.2fs cycle=%.2fs",
@@ -298,4 +302,11 @@ class Scheduler:
             for each in waiting:
                 each.cancel()
         if done:
-            await asyncio.sleep(GATHER if self.binder.in_flight < BUSY else BUSY_GATHER)
+            await asyncio.sleep(self._gather_seconds())
+
+    def _gather_seconds(self) -> float:
+        """How long to collect changes before the next cycle."""
+        if self.binder.in_flight >= BUSY:
+            return BUSY_GATHER
+        pause = min(GATHER, 2 * self._cycle_seconds)
+        return max(FIRST_GATHER, self._last + pause - time.monotonic())

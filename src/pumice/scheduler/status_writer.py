@@ -5,6 +5,8 @@ status never overwrites a newer one. A write without an answer is retried, unles
 rejected because of credentials or load, because no other component would write it again. Only invalid writes are
 dropped, and those for a deleted object: its successor of the same name must not get its status.
 
+Counts of podgroups are written twice a second at most, however fast pods end; a changed phase is written at once.
+
 Conditions of pods are different: each is meant for one revision of its pod. If the API rejects one, it is dropped: the
 pod has changed, perhaps it is bound by now, and the watch shows what became of it.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pumice.kube.client.api import Api, Patch
@@ -27,6 +30,8 @@ LATER = frozenset({408, 429, 500, 502, 503, 504})
 WRONG = frozenset({400, 405, 413, 415, 422})
 """Status codes that reject the write itself: the same would be rejected again."""
 
+COUNT_SECONDS = 0.5
+"""Seconds between two writes of a podgroup's counts."""
 WRITE_TIMEOUT = 5.0
 """Seconds for which ``wait_written`` waits."""
 
@@ -48,6 +53,8 @@ class StatusWriter:
         self._api = api
         self._waiting: dict[Place, tuple[Precondition, Status]] = {}
         self._writing: dict[Place, asyncio.Task[None]] = {}
+        self._hurry: dict[Place, asyncio.Event] = {}  # of podgroups whose counts wait
+        self._counted: dict[Place, float] = {}  # of podgroups: when they were last written, if not long ago
         self._pods_refused = False  # whether the log says that conditions of pods are rejected
 
     def write(self, resource: str, key: str, status: Status, uid: str = "", revision: str = "") -> None:
@@ -57,21 +64,30 @@ class StatusWriter:
         self._waiting[place] = wanted, {**before, **status} if meant == wanted else status
         if place not in self._writing:
             self._writing[place] = asyncio.create_task(self._write(place))
+        elif not _is_count(place, status) and place in self._hurry:
+            self._hurry[place].set()
 
     async def done(self) -> None:
         """Wait until everything is written."""
         while self._writing:
+            for hurry in self._hurry.values():
+                hurry.set()
             await asyncio.wait(set(self._writing.values()))
 
     async def wait_written(self, resource: str, key: str) -> None:
         """Wait until the pending status of an object is written, for at most ``WRITE_TIMEOUT``."""
         if (writing := self._writing.get((resource, key))) is not None:
+            if (hurry := self._hurry.get((resource, key))) is not None:
+                hurry.set()
             await asyncio.wait({writing}, timeout=WRITE_TIMEOUT)
 
     async def _write(self, place: Place) -> None:
         backoff = Backoff()
         warned = False
-        while waiting := self._waiting.pop(place, None):
+        while (status := self._waiting.get(place)) is not None:
+            if _is_count(place, status[1]):
+                await self._gather_counts(place)
+            waiting = self._waiting.pop(place)
             try:
                 await self._patch(place, *waiting)
                 backoff.reset()
@@ -87,6 +103,19 @@ class StatusWriter:
                 if not (error.not_found or error.code in WRONG):
                     await self._again(place, waiting, backoff, error)
         del self._writing[place]  # with no await since the last check, so that no status is missed in between
+
+    async def _gather_counts(self, place: Place) -> None:
+        """Wait until counts may be written again, unless there is more to write by then."""
+        loop = asyncio.get_running_loop()
+        left = self._counted.get(place, 0.0) + COUNT_SECONDS - loop.time()
+        if left > 0:
+            self._hurry[place] = asyncio.Event()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._hurry[place].wait()
+            del self._hurry[place]
+        self._counted = {key: moment for key, moment in self._counted.items() if loop.time() - moment < COUNT_SECONDS}
+        self._counted[place] = loop.time()
 
     def _note_refused_pod(self, key: str, error: ApiError) -> None:
         """Log once that conditions of pods are rejected, unless the pod has merely changed or is gone."""
@@ -118,3 +147,8 @@ class StatusWriter:
             'Status update failed, retrying: resource=%s object=%s error="%s" retryAfter=%.1fs', *place, error, pause
         )
         await asyncio.sleep(pause)
+
+
+def _is_count(place: Place, status: Status) -> bool:
+    """Whether these are counts of a podgroup, and nothing that anybody waits for."""
+    return place[0] == POD_GROUPS.name and not status.keys() - {"running", "succeeded", "failed"}

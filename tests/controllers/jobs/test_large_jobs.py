@@ -1,13 +1,20 @@
-"""Changes of the pods of a large job are looked at together; a small job, and everything else, at once."""
+"""The progress of a large job is looked at now and then; of a small job, and everything else, at once."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any, cast
 
-from pumice.controllers.jobs.controller import LONGEST_PAUSE, PAUSE_RATIO, JobController
+from pumice.controllers.jobs.controller import (
+    LONGEST_MANY_PAUSE,
+    LONGEST_PAUSE,
+    MANY_PAUSE,
+    MANY_RATIO,
+    PAUSE_RATIO,
+    JobController,
+)
 from pumice.kube.client.api import Api
-from pumice.kube.resources import JOBS, PODS
+from pumice.kube.resources import JOBS, POD_GROUPS, PODS, Document
 from pumice.kube.watch.change_queue import Change
 
 JOB, UID = "default/large", "u1"
@@ -32,6 +39,10 @@ class Recorded:
         self.added.append((key, seconds))
 
 
+def changed(job: Document, **metadata: Any) -> Document:
+    return {**job, "metadata": {**job["metadata"], **metadata}}
+
+
 def test_pods_of_a_large_job_wait_for_one_another() -> None:
     async def check() -> None:
         controller = JobController(cast("Api", None), cast("Any", Informers()))
@@ -39,13 +50,34 @@ def test_pods_of_a_large_job_wait_for_one_another() -> None:
         controller.work_queue = cast("Any", queue)
         pod = {"metadata": {"name": "pod", "namespace": "default", "ownerReferences": [OWNER]}}
         job = {"metadata": {"name": "large", "namespace": "default", "uid": UID}}
+        group = {"metadata": {"name": "group", "namespace": "default", "ownerReferences": [OWNER]}}
         pods = Change(PODS.name, "default/pod", "p1", "1", None, pod)
-        for seconds, wait in ((0.0, 0.0), (0.01, PAUSE_RATIO * 0.01), (10.0, LONGEST_PAUSE), (0.001, 0.0)):
-            controller._note_cost(JOB, seconds)
+        for seconds, many, wait in (
+            (0.0, False, 0.0),
+            (0.01, False, PAUSE_RATIO * 0.01),
+            (10.0, False, LONGEST_PAUSE),
+            (0.001, False, 0.0),
+            (0.001, True, MANY_PAUSE),
+            (0.01, True, MANY_RATIO * 0.01),
+            (10.0, True, LONGEST_MANY_PAUSE),
+        ):
+            controller._note_cost(JOB, seconds, many=many)
             controller.on_change(pods)
             assert queue.added.pop() == (JOB, wait)
-        controller._note_cost(JOB, 10.0)
-        controller.on_change(Change(JOBS.name, JOB, UID, "1", None, job))
-        assert queue.added.pop() == (JOB, 0.0)
+        for new, old, wait in (
+            (job, None, 0.0),  # created
+            (None, job, 0.0),
+            (changed(job, generation=2), job, 0.0),
+            (changed(job, deletionTimestamp="2026-01-01T00:00:00Z"), job, 0.0),
+            ({**job, "status": {"succeeded": 7}}, job, LONGEST_MANY_PAUSE),
+        ):
+            controller.on_change(Change(JOBS.name, JOB, UID, "1", old, new))
+            assert queue.added.pop() == (JOB, wait)
+        for new, old, wait in (
+            ({**group, "status": {"phase": "Inqueue"}}, group, 0.0),
+            ({**group, "status": {"running": 7}}, group, LONGEST_MANY_PAUSE),
+        ):
+            controller.on_change(Change(POD_GROUPS.name, "default/group", "g1", "1", old, new))
+            assert queue.added.pop() == (JOB, wait)
 
     asyncio.run(check())

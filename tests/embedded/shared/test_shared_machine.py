@@ -21,6 +21,7 @@ from pumice.kube.client.kubeconfig import read_kubeconfig
 from pumice.kube.client.shared_socket import LOGIN_PATH, REVIEWS
 from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import COMMANDS, CONFIG_MAPS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, SECRETS
+from tests.support.machines import command_pids
 from tests.support.people import Account, Object, SharedMachine, accounts, job_of, need_root, open_folder, pod_of
 
 pytestmark = pytest.mark.timeout(600)
@@ -417,3 +418,14 @@ def test_the_page_has_a_token_that_sees_what_everybody_sees(world: World) -> Non
             client.create(PODS.path(world.anna.name), pod_of("page", "id"))
     finally:
         client.close()
+
+
+def test_the_agent_serves_logs_to_root_alone(world: World) -> None:
+    """It speaks with the server over Unix sockets in folders of root, so that it needs no OpenSSL, and no port."""
+    (pid,) = command_pids(world.machine.data, "agent")
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    assert "libssl" not in maps and "libcrypto" not in maps
+    socket = world.machine.data / "agent" / "logs.sock"
+    assert stat.S_IMODE(socket.stat().st_mode) == 0o600
+    assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
+    assert world.anna.does(lambda: os.access(socket, os.F_OK)) is False

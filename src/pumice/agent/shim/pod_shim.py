@@ -7,6 +7,7 @@ import selectors
 import signal
 import time
 
+from pumice.agent.shim.cgroup_removal import remove_cgroups
 from pumice.agent.shim.container import Container
 from pumice.agent.shim.process_table import cgroup_processes, descendants, has_children, kill_all
 from pumice.agent.shim.records import STATE, STOP, PodPlan, PodRecord, read_record, ring_bell, sync, write_record
@@ -52,6 +53,7 @@ class PodShim:
             if self._record["finished"]:
                 self._ring()
                 sync(f"{self._folder}/{STATE}")
+                remove_cgroups(self._plan["cgroups"])
                 return
             if time.monotonic() >= self._ring_at:
                 self._ring()

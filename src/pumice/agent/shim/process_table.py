@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cache
 
 POD_VARIABLE = "PUMICE_POD_UID"
 """The environment variable that names the pod of a process; by it leftovers of a lost shim are found."""
@@ -19,6 +20,7 @@ KILL_SECONDS = 10.0
 PAUSE_SECONDS = 0.005
 
 
+@cache
 def boot_id() -> str:
     """The identity of this start of the machine."""
     with open("/proc/sys/kernel/random/boot_id") as file:

@@ -73,7 +73,7 @@ class ContainerPlan(TypedDict):
     environment: dict[str, str]
     mounts: list[MountPlan]
     joined: list[str]
-    """The ``cgroup.procs`` files that the process writes itself into."""
+    """The files of cgroups that the process writes itself into."""
     oom_counter: str
     """The cgroup file that counts kills for lack of memory; empty without cgroups."""
     data_limit: int

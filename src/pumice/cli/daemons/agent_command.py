@@ -69,22 +69,24 @@ def agent(
     containers are processes of the user who runs the agent, on the machine's own files and network. Images are not
     pulled. Pods go on while the agent is stopped or killed, and are taken over when it is started again.
     """
-    from kubebase.field_error import FieldError
-    from pumice.agent.machine import find_machine, node_name
-    from pumice.agent.node_agent import (
-        AgentSettings,
-        FolderInUseError,
-        NodeAgent,
-        address_towards,
-        choose_cgroups,
-        hold_folder,
-    )
-    from pumice.observability.process_probes import Probes
-
     if shared and os.geteuid() != 0:
         raise click.UsageError("--shared needs root: only root may start processes as other users")
     access = cluster_access(kubeconfig, context)
+
     folder = (data or _default_folder()).absolute()
+
+    from pumice.agent.machine import address_towards, find_log_socket, find_machine, node_name
+
+    log_socket = find_log_socket(folder) if access.local_socket else None
+    if log_socket is not None:
+        from kubesim.asyncio_without_ssl import load_asyncio
+
+        load_asyncio()  # nothing is encrypted: neither what the agent asks nor the logs that it serves
+
+    from kubebase.field_error import FieldError
+    from pumice.agent.node_agent import AgentSettings, FolderInUseError, NodeAgent, choose_cgroups, hold_folder
+    from pumice.observability.process_probes import Probes
+
     chosen = name or node_name()
     try:
         hold_folder(folder)  # until the process ends
@@ -103,7 +105,8 @@ def agent(
             "processes are ended by their process groups",
             err=True,
         )
-    settings = AgentSettings(chosen, machine, folder, address or address_towards(access.server), cgroups, shared)
+    place = address or address_towards(access.server)
+    settings = AgentSettings(chosen, machine, folder, place, cgroups, shared, log_socket)
 
     def probes(worker: NodeAgent) -> Probes:
         return Probes(alive=lambda: "", ready=lambda: worker.unready_reason)

@@ -35,8 +35,10 @@ STOP_TIMEOUT = 10.0
 SUPERVISED_VARIABLE = "PUMICE_SUPERVISED"
 """The environment variable that is set for a supervised process."""
 HEALTHY = "ok"
-UNHEALTHY_POLL_SECONDS, HEALTHY_POLL_SECONDS = 0.1, 1.0
-"""Seconds between two health checks of a supervised process: while it is not healthy, and while it is."""
+UNHEALTHY_POLL_SECONDS, HEALTHY_POLL_SECONDS, SMALL_POLL_SECONDS = 0.1, 1.0, 10.0
+"""Seconds between two health checks of a supervised process: while it is not healthy, while it is, and while a small
+one is, which should rest.
+"""
 LOG_LEVEL_VARIABLE = "PUMICE_LOG"
 """The environment variable with the log level."""
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -201,7 +203,7 @@ async def _run_until_stopped(
             await _serve_endpoints(stack, answering, asked)
         work = asyncio.create_task(part.run_while_leading(worker.run))
         if supervised:
-            reports = asyncio.create_task(_report_health(asked))
+            reports = asyncio.create_task(_report_health(asked, small=small))
             stack.callback(reports.cancel)
         else:
             echo(f"{doing} {access.server}", err=True)
@@ -250,17 +252,17 @@ def _stop_on_end_of_input(stop: asyncio.Event) -> asyncio.Event:
     return ended
 
 
-async def _report_health(probes: Probes) -> None:
+async def _report_health(probes: Probes, *, small: bool) -> None:
     """Print the health whenever it changes."""
     import asyncio
 
-    said = ""
+    said, resting = "", SMALL_POLL_SECONDS if small else HEALTHY_POLL_SECONDS
     while True:
         now = (probes.alive() or probes.ready() or HEALTHY).splitlines()[0]
         if now != said:
             echo(now)
             said = now
-        await asyncio.sleep(HEALTHY_POLL_SECONDS if now == HEALTHY else UNHEALTHY_POLL_SECONDS)
+        await asyncio.sleep(resting if now == HEALTHY else UNHEALTHY_POLL_SECONDS)
 
 
 async def _serve_endpoints(stack: AsyncExitStack, answering: MetricsAddress, probes: Probes) -> None:

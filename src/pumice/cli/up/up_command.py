@@ -34,6 +34,7 @@ MAX_NODES = 65_536  # as many as the addresses of pods allow
 DEFAULT_PORT = 6440
 UI_HOST = "127.0.0.1"
 DEFAULT_UI_PORT = 6441
+LOCAL_SOCKET_FILE = "api.sock"  # in the data directory
 DECISION_LOG_FOLDER = "decisions"  # in the data directory
 THREAD_SWITCH_SECONDS = 0.0005
 DEFAULT_CAPACITY = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
@@ -279,6 +280,7 @@ def up(
             host=host,
             port=port,
             token=token or "",
+            local_socket=folder / LOCAL_SOCKET_FILE if here and folder else None,
             own_certificate=(tls_cert, tls_key) if tls_cert and tls_key else None,
             speed=speed,
         )

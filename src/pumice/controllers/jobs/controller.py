@@ -45,12 +45,16 @@ LATER: Final = 5.0
 """Seconds after which a job is reconciled again if a foreign object has the name of one of its objects."""
 UNSEEN_SECONDS: Final = 30.0
 """Seconds after which a created pod that the informer has not shown is taken to have been deleted at once."""
-PAUSE_RATIO: Final = 9.0
-"""A large job is reconciled for changes of its pods in at most a tenth of the time: after a pause of so many times the
-CPU time that it took before."""
+PAUSE_RATIO, MANY_RATIO = 9.0, 29.0
+"""A large job is reconciled for its progress (its pods, the counts of its podgroup, its own status) after a pause of so
+many times the CPU time that it took before: in at most a tenth of the time, one with many pods in a thirtieth."""
+MANY_PODS, MANY_PAUSE = 16, 0.1
+"""The progress of a job with more pods is looked at ten times a second at most: nobody reads it faster. An array is no
+such job, as its next pod may wait for one that has ended."""
 SMALL_SECONDS: Final = 0.002
-LONGEST_PAUSE: Final = 0.5
-"""A job that takes less is reconciled at once; no job waits longer than this."""
+LONGEST_PAUSE, LONGEST_MANY_PAUSE = 0.5, 1.0
+"""A job that takes less is reconciled at once; no job waits longer than the first, none with many pods longer than the
+second."""
 LONGEST_WAIT: Final = 3600.0
 """Seconds after which a job that waits for a point in time is reconciled in any case: clocks are adjusted."""
 OTHER_OBJECT: Final = 422
@@ -81,7 +85,7 @@ class JobController:
         self._pending_reasons: dict[str, str] = {}  # by job's uid: why it waits, as the last Event says
         self._followers: dict[str, set[str]] = {}  # by job, the keys of jobs that start after it
         self._created: dict[str, dict[str, tuple[str, float]]] = {}  # by array: pods not shown yet, uid and time
-        self._pauses: dict[str, float] = {}  # by job: seconds before a change of a pod is looked at; large jobs only
+        self._pauses: dict[str, float] = {}  # by job: seconds before its progress is looked at; large jobs only
         self.work_queue = WorkQueue(self._reconcile, retries=RETRY_POLICY)
 
     def on_change(self, change: Change[Document]) -> None:
@@ -89,7 +93,7 @@ class JobController:
         either = change.new or change.old
         assert either is not None  # something has changed
         if change.resource == JOBS.name:
-            self.work_queue.add(change.key)
+            self._queue(change.key, at_once=not _is_same_job(change))
             for upstream in _upstream_keys(either):
                 followers = self._followers.setdefault(upstream, set())
                 (followers.discard if change.new is None else followers.add)(change.key)
@@ -101,7 +105,7 @@ class JobController:
         elif change.resource == POD_GROUPS.name:
             job = _owner(either)
             if job:
-                self.work_queue.add(job)
+                self._queue(job, at_once=_phase_of(change.old) != _phase_of(change.new))
         elif change.resource == COMMANDS.name:
             if change.new is None:
                 self._obeyed.discard(change.uid)
@@ -123,10 +127,14 @@ class JobController:
             index[job].discard(change.key)
             if not index[job]:
                 del index[job]
-        if index is self._pods_of and job in self._pauses:
-            self.work_queue.add_later(job, self._pauses[job])
-        else:
+        self._queue(job, at_once=index is not self._pods_of)
+
+    def _queue(self, job: str, *, at_once: bool) -> None:
+        """Reconcile a job; a large one after a pause, unless it should be at once."""
+        if at_once or job not in self._pauses:
             self.work_queue.add(job)
+        else:
+            self.work_queue.add_later(job, self._pauses[job])
 
     # ---- reconciling --------------------------------------------------------------------------------------------
 
@@ -159,16 +167,19 @@ class JobController:
             self._created_pods(key),
         )
         found = plan(seen, self._now())
-        self._note_cost(key, time.thread_time() - began)
+        is_array = ARRAY in (job["metadata"].get("annotations") or {})
+        self._note_cost(key, time.thread_time() - began, many=len(seen.pods) > MANY_PODS and not is_array)
         await self._carry_out(key, job, found)
         return None if found.again is None else min(max(0.0, found.again - self._now()), LONGEST_WAIT)
 
-    def _note_cost(self, key: str, seconds: float) -> None:
-        """Note how long changes of a job's pods wait for one another from now on."""
-        if seconds < SMALL_SECONDS:
-            self._pauses.pop(key, None)
-        else:
+    def _note_cost(self, key: str, seconds: float, *, many: bool) -> None:
+        """Note how long changes in a job's progress wait for one another from now on."""
+        if many:
+            self._pauses[key] = min(LONGEST_MANY_PAUSE, max(MANY_PAUSE, MANY_RATIO * seconds))
+        elif seconds >= SMALL_SECONDS:
             self._pauses[key] = min(LONGEST_PAUSE, PAUSE_RATIO * seconds)
+        else:
+            self._pauses.pop(key, None)
 
     def _begin(self) -> None:
         """Index the owners of all pods first, so that no pod counts as missing only because its event is pending."""
@@ -437,3 +448,15 @@ def _target(command: Document) -> str:
     """The key of the job that a Command targets; empty if it targets something else."""
     name = (command.get("target") or {}).get("name")
     return f"{command['metadata']['namespace']}/{name}" if name and is_for(command, JOBS) else ""
+
+
+def _is_same_job(change: Change[Document]) -> bool:
+    """Whether nothing has changed that a user asks of a job: only its status, labels or annotations have."""
+    if change.old is None or change.new is None:
+        return False
+    old, new = change.old["metadata"], change.new["metadata"]
+    return all(old.get(name) == new.get(name) for name in ("uid", "generation", "deletionTimestamp"))
+
+
+def _phase_of(group: Document | None) -> str:
+    return str(((group or {}).get("status") or {}).get("phase") or "")

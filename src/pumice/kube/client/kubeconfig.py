@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kubebase.field_error import FieldError
-from kubebase.kubeconfig_text import read_kubeconfig_text
+from kubebase.kubeconfig_text import LOCAL_SOCKET, read_kubeconfig_text
+from kubebase.local_socket import usable_socket
 from pumice.kube.client.credentials import CredentialSource, FixedCredential, TokenFile
 
 if TYPE_CHECKING:
     from pumice.kube.client.exec_plugin import ExecConfig, ExecPlugin
 
 VARIABLE = "KUBECONFIG"
+UNIX_SCHEME = "unix://"
 EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 """The extension of a cluster entry that its exec plugin is given as ``spec.cluster.config``."""
@@ -48,6 +50,13 @@ class Access:
     """Where ``authority`` comes from, if from a file."""
     exec_plugin: ExecPlugin | None = None
     """The command that supplies the credentials, if one does."""
+    local_socket: str = ""
+    """The path of a Unix socket of the same server on this machine, if there is one."""
+
+    @property
+    def endpoint(self) -> str:
+        """The URL to connect to: ``unix://PATH`` for a socket, else that of the server."""
+        return f"{UNIX_SCHEME}{self.local_socket}" if self.local_socket else self.server
 
     def credential_source(self, now: Callable[[], float] = time.monotonic) -> CredentialSource:
         """Where a client of this cluster gets the credential for each request from."""
@@ -211,7 +220,16 @@ def _access(
         token_file=token_file,
         authority_file=authority_file,
         exec_plugin=exec_plugin,
+        local_socket=_local_socket(cluster),
     )
+
+
+def _local_socket(cluster: Mapping[str, Any]) -> str:
+    """The socket that an embedded server has for programs of this user on this machine; empty if there is none."""
+    for entry in cluster.get("extensions") or ():
+        if isinstance(entry, dict) and entry.get("name") == LOCAL_SOCKET and isinstance(entry.get("extension"), dict):
+            return usable_socket(entry["extension"])
+    return ""
 
 
 def _check_supported(user: Mapping[str, Any], who: _Place) -> None:

@@ -7,7 +7,6 @@ chunks, connections that are used again. Retries, limits and credentials are tho
 from __future__ import annotations
 
 import asyncio
-import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -19,7 +18,8 @@ from urllib.parse import urlencode, urlsplit
 from pumice.kube.client.api_errors import UnreachableError, error_from_response
 from pumice.kube.client.credentials import Credential
 from pumice.kube.client.keepalive import keep_alive
-from pumice.kube.client.session import JSON, LOCAL, UNIX_SCHEME, ApiSession, LineBuffer
+from pumice.kube.client.kubeconfig import UNIX_SCHEME
+from pumice.kube.client.session import JSON, LOCAL, ApiSession, LineBuffer
 
 IDLE_SECONDS = 15.0
 """How long an idle connection is used again: servers close them after a while, and a write sent then may be lost."""
@@ -130,14 +130,14 @@ class LightSession(ApiSession):
             async with asyncio.timeout(self._limits.connect):
                 reader, writer = await self._connect()
         except (OSError, TimeoutError) as error:
-            if isinstance(error, ssl.SSLCertVerificationError):
+            if type(error).__name__ == "SSLCertVerificationError":  # by its name: ssl may not be loaded
                 self._trust.renew()  # for the next attempt
             said = str(error) or "no connection in time"
             raise UnreachableError(f"{self.access.server}: {said}", sent=False) from error
         return Connection(reader, writer)
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        server = self.access.server
+        server = self.access.endpoint
         if server.startswith(UNIX_SCHEME):
             return await asyncio.open_unix_connection(server.removeprefix(UNIX_SCHEME), limit=LONGEST_HEAD)
         place, context = urlsplit(server), self._trust.context or None
@@ -152,7 +152,7 @@ class LightSession(ApiSession):
     def _head(
         self, method: str, path: str, query: Mapping[str, str] | None, headers: Mapping[str, str], body: bytes
     ) -> bytes:
-        place = urlsplit(LOCAL if self.access.server.startswith(UNIX_SCHEME) else self.access.server)
+        place = urlsplit(LOCAL if self.access.endpoint.startswith(UNIX_SCHEME) else self.access.server)
         target = f"{place.path.rstrip('/')}{path}" + (f"?{urlencode(query)}" if query else "")
         fields = {
             "Host": place.netloc,

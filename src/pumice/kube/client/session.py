@@ -23,7 +23,7 @@ from pumice.kube.client.rate_limit import Backoff
 from pumice.kube.client.tls import Trust
 
 JSON = "application/json"
-UNIX_SCHEME, LOCAL = "unix://", "http://localhost"
+LOCAL = "http://localhost"
 BUSY = frozenset({429, 500, 502, 503, 504})  # a GET is tried again after these
 
 log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from kubebase.field_error import FieldError
 from pumice.kube.client.api_errors import ApiError, UnreachableError
-from pumice.kube.client.kubeconfig import Access
-from pumice.kube.client.sync_client import UNIX_SCHEME, Client
+from pumice.kube.client.kubeconfig import UNIX_SCHEME, Access
+from pumice.kube.client.sync_client import Client
 
 DEFAULT_SOCKET = Path("/run/pumice/api.sock")
 VARIABLE = "PUMICE_SOCKET"

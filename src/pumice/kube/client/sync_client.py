@@ -19,7 +19,7 @@ from urllib.parse import urlencode, urlsplit
 from pumice.kube.client.api_errors import ApiError, UnreachableError, error_from_response, error_from_status
 from pumice.kube.client.blocking_http import Answer, Connection, ProtocolError
 from pumice.kube.client.credentials import Credential
-from pumice.kube.client.kubeconfig import Access
+from pumice.kube.client.kubeconfig import UNIX_SCHEME, Access
 from pumice.kube.client.paging import PAGE_SIZE, SILENCE_SECONDS, ListPages, watch_query
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ Document = dict[str, Any]
 Query = Mapping[str, str]
 T = TypeVar("T")
 
-UNIX_SCHEME = "unix://"
 _PORTS = {"http": 80, "https": 443}
 _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"  # of which JSON is a part
@@ -58,7 +57,7 @@ class Client:
     def __init__(self, access: Access, *, timeout: float = TIMEOUT) -> None:
         self.access = access
         self._address = urlsplit(access.server)
-        self._root = "" if access.server.startswith(UNIX_SCHEME) else self._address.path.rstrip("/")
+        self._root = "" if access.endpoint.startswith(UNIX_SCHEME) else self._address.path.rstrip("/")
         self._timeout = timeout
         self._credentials = access.credential_source()
         self._kept: Connection | None = None
@@ -270,8 +269,8 @@ class Client:
 
     def _connection(self, credential: Credential, timeout: float | None = None) -> Connection:
         seconds = timeout or self._timeout
-        if self.access.server.startswith(UNIX_SCHEME):
-            path = self.access.server.removeprefix(UNIX_SCHEME)
+        if self.access.endpoint.startswith(UNIX_SCHEME):
+            path = self.access.endpoint.removeprefix(UNIX_SCHEME)
             return Connection(lambda: _connect_local(path, seconds), "localhost")
         host, scheme = self._address.hostname or "", self._address.scheme
         place = (host, self._address.port or _PORTS[scheme])

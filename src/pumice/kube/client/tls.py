@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import ssl
+
     from pumice.kube.client.credentials import Credential
     from pumice.kube.client.kubeconfig import Access
 
@@ -17,7 +18,7 @@ class Trust:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self.context = client_context(access) if access.server.startswith("https://") else False
+        self.context = client_context(access) if access.endpoint.startswith("https://") else False
         """The TLS context of new connections; False without TLS."""
 
     def present(self, credential: Credential) -> None:
@@ -47,6 +48,8 @@ class Trust:
 
 def client_context(access: Access) -> ssl.SSLContext:
     """The TLS context of a connection to the cluster."""
+    import ssl  # OpenSSL takes 6 MiB, which processes on a Unix socket do not need
+
     context = ssl.create_default_context(cadata=access.authority.decode() if access.authority else None)
     if not access.verify:
         context.check_hostname = False

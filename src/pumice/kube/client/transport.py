@@ -15,7 +15,8 @@ from yarl import URL
 from pumice.kube.client.api_errors import UnreachableError, error_from_response
 from pumice.kube.client.credentials import Credential
 from pumice.kube.client.keepalive import keep_alive
-from pumice.kube.client.session import JSON, LOCAL, UNIX_SCHEME, ApiSession, Limits, LineBuffer
+from pumice.kube.client.kubeconfig import UNIX_SCHEME
+from pumice.kube.client.session import JSON, LOCAL, ApiSession, Limits, LineBuffer
 
 __all__ = ["Limits", "Session"]
 
@@ -30,8 +31,8 @@ class Session(ApiSession):
     async def __aenter__(self) -> Self:
         limits = self._limits
         connector: aiohttp.BaseConnector
-        if self.access.server.startswith(UNIX_SCHEME):
-            connector = aiohttp.UnixConnector(self.access.server.removeprefix(UNIX_SCHEME), limit=0)
+        if self.access.endpoint.startswith(UNIX_SCHEME):
+            connector = aiohttp.UnixConnector(self.access.endpoint.removeprefix(UNIX_SCHEME), limit=0)
         else:
             connector = _Connector(
                 self._check,
@@ -123,7 +124,7 @@ class Session(ApiSession):
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> URL:
         asked = f"?{urlencode(query)}" if query else ""
-        server = LOCAL if self.access.server.startswith(UNIX_SCHEME) else self.access.server
+        server = LOCAL if self.access.endpoint.startswith(UNIX_SCHEME) else self.access.server
         return URL(f"{server}{path}{asked}", encoded=True)
 
     @contextlib.contextmanager
