@@ -16,6 +16,11 @@ class StepSeries:
 
     def add(self, start: int, end: int, level: int) -> None:
         """The quantity had this level from start to end."""
+        width, sums = self.width, self.sums
+        index = start // width
+        if index < len(sums) and end <= (index + 1) * width:  # mostly: events are closer together than intervals
+            sums[index] += level * (end - start)
+            return
         self.extend_to(end)
         width, sums = self.width, self.sums
         while start < end:
