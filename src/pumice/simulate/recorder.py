@@ -63,9 +63,11 @@ class _QueueRecord:
         self.since = now
         if length <= 0:
             return
+        held_amounts, entitled_amounts = self.held, self.entitled
+        known_held, known_entitled = len(held_amounts), len(entitled_amounts)
         for i, place in enumerate(places):
-            held = self.held[place] if place < len(self.held) else 0
-            entitled = self.entitled[place] if place < len(self.entitled) else 0
+            held = held_amounts[place] if place < known_held else 0
+            entitled = entitled_amounts[place] if place < known_entitled else 0
             if held:
                 self.used_sums[i] += held * length
                 self.used_series[i].add(since, now, held)
