@@ -56,6 +56,10 @@ MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
         "pumice simulate: a mix of GPU jobs on 500 nodes",
         ("tasks_per_second", "engine_percent", "peak_rss_mib"),
     ),
+    "simulate-long": (
+        "the same, four times as many tasks",
+        ("tasks_per_second", "engine_percent", "peak_rss_mib"),
+    ),
     "rounding-C": ("whole targets at C: all, a task less, a job more", ROUNDING),
     "rounding-E": ("the same at E", ROUNDING),
     "rounding-F": ("the same at F", ROUNDING),
@@ -136,6 +140,8 @@ def measure(name: str) -> dict[str, float]:
         return measures.small_changes(Workload.load("F"), DEFAULT_CONFIG)
     if name == "simulate":
         return simulated_workload.simulation()
+    if name == "simulate-long":
+        return simulated_workload.simulation(4)
     if name == "R":
         return measures.reclaim(Workload.load("R"))
     if name == "C-double":
@@ -148,7 +154,7 @@ def measure(name: str) -> dict[str, float]:
 def repeat(name: str, runs: int) -> list[dict[str, float]]:
     """Several runs, each in a fresh process."""
     results = []
-    for _ in range(min(runs, FEW_RUNS) if name in {*API, *LIVE, "binds", "simulate"} else runs):
+    for _ in range(min(runs, FEW_RUNS) if name in {*API, *LIVE, "binds", "simulate", "simulate-long"} else runs):
         command = [sys.executable, "-m", "benchmarks.run", "--once", name]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent)
         if done.returncode:

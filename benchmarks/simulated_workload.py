@@ -2,7 +2,8 @@
 
 The workload has the mix of a GPU cluster trace: most jobs ask for one GPU, a few for a whole node or several, and run
 times spread over four orders of magnitude. It is drawn with a fixed seed, so every run simulates the same jobs. The
-cluster has 500 nodes with 8 GPUs, and work arrives at 95 % of what they can do.
+cluster has 500 nodes with 8 GPUs, and work arrives at 95 % of what they can do (``SIMULATED_LOAD``). The first 3,000
+tasks (``SIMULATED_TASKS``) do not fill it; longer runs do, and then searches for victims take most of the time.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pumice.simulate.workload_file import scan
 
 TASKS = int(os.environ.get("SIMULATED_TASKS", "3000"))
 NODES, GPUS = 500, 8
-LOAD = 0.95
+LOAD = float(os.environ.get("SIMULATED_LOAD", "0.95"))
 # GPUs of a task, tasks of a job, and how many of a thousand jobs are such.
 MIX = ((1, 1, 935), (2, 1, 23), (4, 1, 16), (8, 1, 22), (8, 2, 2), (8, 4, 2))
 QUEUES = (("a/x", 40), ("a/y", 25), ("b/x", 15), ("b/y", 10), ("c", 6), ("d", 4))
@@ -33,8 +34,8 @@ MEDIAN_SECONDS, SPREAD = 900.0, 1.8  # of run times: log-normal
 LONGEST_SECONDS = 5 * 86400.0
 
 
-def simulation() -> dict[str, float]:
-    """One run under the default policy."""
+def simulation(times: int = 1) -> dict[str, float]:
+    """One run under the default policy, so many times as long as usual."""
     timed: list[TimedEngine] = []
 
     def made(*arguments: Any) -> Engine:
@@ -43,7 +44,7 @@ def simulation() -> dict[str, float]:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "workload.csv"
-        tasks = _write(path, TASKS)
+        tasks = _write(path, times * TASKS)
         start = perf_counter()
         groups = tuple(read_node_groups(f"{NODES}:cpu=64,nvidia.com/gpu={GPUS}", 0))
         figures = simulate(RunPlan(scan(str(path)), read_policy("steer"), (), groups), None, made)

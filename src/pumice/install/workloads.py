@@ -21,8 +21,6 @@ _PUBLIC_PORTS = {WEBHOOKS: (LISTEN,), UI: (PAGE,)}
 NON_ROOT_USER = 65532
 SETTINGS, SETTINGS_FILE = "/etc/pumice", "scheduler.yaml"
 DATA, HISTORY_FILE, DECISION_LOG = "/var/lib/pumice", "history.db", "decisions"
-LOG_FILES = ("--decision-log-size=8", "--decision-log-files=64")
-"""Each file begins with a snapshot: the page replays one file to show a moment of the past."""
 LEADER_ELECT = "--leader-elect"
 PRE_STOP_SECONDS = 5
 """Seconds for which a terminating webhook still answers, until the Service no longer routes requests to it."""
@@ -38,7 +36,7 @@ def arguments(component: str, choices: InstallOptions) -> list[str]:
     if component == SCHEDULER:
         settings = [f"--config={SETTINGS}/{SETTINGS_FILE}", f"--config-map={CONFIG_MAP}"]
         kept = [f"--history={DATA}/{HISTORY_FILE}"] if choices.ui else []
-        recorded = [f"--decision-log={DATA}/{DECISION_LOG}", "--trace", *LOG_FILES] if choices.decision_log else []
+        recorded = [f"--decision-log={DATA}/{DECISION_LOG}", "--trace"] if choices.decision_log else []
         return [*common, LEADER_ELECT, *settings, *kept, *recorded]
     if component == CONTROLLERS:
         return [*common, LEADER_ELECT, *(["--no-jobs"] if choices.beside_volcano else [])]

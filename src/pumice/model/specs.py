@@ -315,6 +315,7 @@ class TaskSpec:
     preempts: bool | None = None  # its own preemptionPolicy; None: its class's
     placed: bool = False  # whether we bound it to its node, now or before a restart
     cards: tuple[int, ...] = ()  # the cards of its node that it uses
+    returns: bool = False  # whether a controller creates it again when it is gone
 
     @property
     def key(self) -> str:

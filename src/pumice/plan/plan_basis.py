@@ -18,7 +18,7 @@ from pumice.engine.checkpoint.restore import EngineSnapshot, restore_engine, sna
 from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.engine import Engine
 from pumice.engine.preemption.cooldown import PreemptionCooldown
-from pumice.model.specs import JobSpec, NodeSpec
+from pumice.model.specs import JobSpec, NodeSpec, TaskSpec
 from pumice.sim.simulated_admission import SimulatedAdmission
 from pumice.sim.simulated_cluster import SimulatedCluster
 
@@ -39,13 +39,16 @@ class PlanBasis:
     documents: Mapping[str, Object] = field(default_factory=dict)  # stored objects, by KIND/[NAMESPACE/]NAME
     applied: Mapping[str, Object] = field(default_factory=dict)
     workloads: Sequence[StoredObject] | None = None  # what admission follows beside queues; None: from the engine
+    awaited_pods: Mapping[str, tuple[TaskSpec, ...]] = field(default_factory=dict)  # by job that is not let in
     notes: tuple[str, ...] = ()
 
     def cluster(self) -> SimulatedCluster:
         """A cluster of its own in this state."""
         config = self.config
         engine = restore_engine(self.snapshot, config, plugin_factories(config), self.registry, self.cooldown)
-        return SimulatedCluster.around(engine, self.controlled)
+        cluster = SimulatedCluster.around(engine, self.controlled)
+        cluster.awaited_pods.update(self.awaited_pods)
+        return cluster
 
     def admission(self, cluster: SimulatedCluster) -> SimulatedAdmission:
         """The admission rules, which know the objects of a cluster of this basis."""
@@ -76,6 +79,7 @@ def basis_of(
     documents: Mapping[str, Object],
     applied: Mapping[str, Object],
     workloads: Sequence[StoredObject] | None = None,
+    awaited_pods: Mapping[str, tuple[TaskSpec, ...]] | None = None,
     notes: Sequence[str] = (),
 ) -> PlanBasis:
     """The basis for the state of an engine between two cycles. The engine is not changed."""
@@ -90,6 +94,7 @@ def basis_of(
         documents,
         applied,
         workloads,
+        awaited_pods or {},
         tuple(notes),
     )
     return replace(basis, snapshot=EngineSnapshot(was.cluster, _without_sated(basis)))

@@ -1,4 +1,7 @@
-"""Run a cluster until nothing changes any more: no job arrives, no task ends, evicted tasks are gone at once.
+"""Run a cluster until nothing changes any more: no job arrives, no task ends.
+
+Pods take longer to terminate than the engine to decide: evicted tasks are gone when the engine has nothing more to
+decide before. The pods of a job that has none yet are created when it is let in.
 
 Between two cycles virtual time passes only if the engine waits for something, such as the patience of a job or the
 minimum run time of a task. So a decision at time 0 is one that the scheduler makes at once.
@@ -65,8 +68,10 @@ def run_to_rest(cluster: SimulatedCluster) -> RestRun:
                     )
                 )
                 found.duration = after
-        if decisions or cluster.terminating or cluster.engine.context.unstartable.has_unreported:
+        if decisions or cluster.terminating:
             waits = 0
+            if not decisions:
+                cluster.remove_terminating()
             continue
         later = next_engine_time(cluster.engine, cluster.now)
         if later is None:

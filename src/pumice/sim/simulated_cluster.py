@@ -17,7 +17,7 @@ from pumice.config.plugin_loader import plugin_factories
 from pumice.engine.checkpoint.restore import reconfigured
 from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.cycle_status import phase_of
-from pumice.engine.decisions import Bind, Decision, Evict
+from pumice.engine.decisions import Bind, Decision, Enqueue, Evict
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
 from pumice.engine.state.cluster_snapshot import snapshot_cluster
@@ -25,6 +25,9 @@ from pumice.model.queue_states import state_after_command, state_when_idle
 from pumice.model.queue_tree import build_queue_tree
 from pumice.model.specs import Described, JobPhase, JobSpec, Queue, QueueState, TaskSpec, TaskStatus
 from pumice.sim.object_set import ObjectSet
+
+NEVER = 1 << 62
+"""A cycle that does not come."""
 
 
 class SimulatedCluster:
@@ -47,6 +50,7 @@ class SimulatedCluster:
         self.termination_cycles = termination_cycles
         self.terminating: dict[str, int] = {}  # evicted pods, and the cycle at whose end each is deleted
         self.recreated_pods = set(controlled)  # pods that a controller creates again after deletion
+        self.awaited_pods: dict[str, tuple[TaskSpec, ...]] = {}  # of jobs whose controller creates them when let in
         self.cycles = 0
         self.withdrawn_queues: dict[
             str, QueueState
@@ -65,10 +69,12 @@ class SimulatedCluster:
     def around(cls, engine: Engine, controlled: Iterable[str]) -> SimulatedCluster:
         """The cluster that an engine knows already, at the engine's time. Cycles take no time.
 
-        Tasks with a node run, also those whose start the engine has not been told yet; tasks that are leaving are gone
-        at the end of the first cycle.
+        Tasks with a node run, also those whose start the engine has not been told yet. Tasks that are leaving, now or
+        later, are there until ``remove_terminating``.
         """
-        cluster = cls(ObjectSet(), engine.state.registry, engine.policy.config, cycle_length=0, controlled=controlled)
+        config = engine.policy.config
+        cluster = cls(ObjectSet(), engine.state.registry, config, cycle_length=0, controlled=controlled)
+        cluster.termination_cycles = NEVER
         cluster.engine, cluster.now = engine, engine.now
         was = snapshot_cluster(engine.state)
         for described in (*was.objects, *(job.spec for job in was.jobs if job.spec is not None)):
@@ -77,7 +83,7 @@ class SimulatedCluster:
             placed = replace(task.spec, node=task.node, started=task.started)
             if task.status is TaskStatus.RELEASING:
                 cluster.objects.put(replace(placed, status=TaskStatus.RELEASING))
-                cluster.terminating[task.spec.key] = 1
+                cluster.terminating[task.spec.key] = NEVER
             elif task.status in (TaskStatus.BINDING, TaskStatus.BOUND):
                 cluster.put(replace(placed, status=TaskStatus.RUNNING))
             else:
@@ -133,6 +139,8 @@ class SimulatedCluster:
             elif isinstance(decision, Evict):
                 self.put(replace(self.objects.tasks[decision.task], status=TaskStatus.RELEASING))
                 self.terminating[decision.task] = self.cycles + self.termination_cycles
+            elif isinstance(decision, Enqueue):
+                self._create_awaited_pods(decision.job)
         self._remove_terminated()
         self._refresh_queue_states()
         self.now += self.cycle_length
@@ -147,6 +155,15 @@ class SimulatedCluster:
             or engine.context.reclaimers.waits_for_cooldown(self.now)
             or engine.context.unstartable.has_unreported
         )
+
+    def _create_awaited_pods(self, job: str) -> None:
+        for task in self.awaited_pods.pop(job, ()):
+            self.put(replace(task, created=self.now))
+
+    def remove_terminating(self) -> None:
+        """Delete all evicted pods, however long they would still need."""
+        self.terminating = dict.fromkeys(self.terminating, self.cycles)
+        self._remove_terminated()
 
     def _remove_terminated(self) -> None:
         """Delete evicted pods whose termination time has passed; a controller creates those of its job again."""

@@ -98,6 +98,7 @@ def _check_requests(workload: WorkloadFile, vectors: dict[Request, Vector], node
             asked = ", ".join(f"{name} {amount / 1000:g}" for name, amount in request)
             problems.append(workload.request_problem(request, f"a task with {asked} is larger than every node"))
     if problems:
+        problems.append(Problem(workload.path, "", "", f"{workload.jobs} jobs could be read; nothing was run"))
         raise BadInput(problems)
 
 

@@ -29,8 +29,8 @@ class Distribution:
         self.total += number
         if number > self.most:
             self.most = number
-        shift = max(0, number.bit_length() - DIGITS)
-        bin_start = number >> shift << shift
+        shift = number.bit_length() - DIGITS
+        bin_start = number >> shift << shift if shift > 0 else number
         self.bins[bin_start] = self.bins.get(bin_start, 0) + 1
 
     def merge(self, others: Iterable[Distribution]) -> Distribution:

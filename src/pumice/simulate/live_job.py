@@ -21,6 +21,7 @@ class LiveJob:
         "job",
         "key",
         "lost",
+        "name",
         "nodes",
         "queue",
         "request",
@@ -30,7 +31,8 @@ class LiveJob:
 
     def __init__(self, job: WorkloadJob, queue: str, request: Vector) -> None:
         self.job = job
-        self.key = f"{NAMESPACE}/{job.name}"
+        self.name = job.name
+        self.key = f"{NAMESPACE}/{self.name}"
         self.queue = queue  # the leaf queue
         self.request = request
         self.started: dict[str, int] = {}  # tasks on a node, and when each began
@@ -44,12 +46,12 @@ class LiveJob:
 
     def names(self) -> Iterator[str]:
         """The names of its tasks."""
-        return (f"{self.job.name}-{i}" for i in range(self.job.tasks))
+        return (f"{self.name}-{i}" for i in range(self.job.tasks))
 
     def spec(self, phase: JobPhase) -> JobSpec:
         """The job as its PodGroup."""
         job = self.job
-        return JobSpec(NAMESPACE, job.name, self.queue, job.submit, job.gang, phase=phase, user=job.user)
+        return JobSpec(NAMESPACE, self.name, self.queue, job.submit, job.gang, phase=phase, user=job.user)
 
     def pending_task(self, task: str, created: int) -> TaskSpec:
         """A task that waits."""

@@ -15,8 +15,8 @@ from kubebase.resource_vector import PODS
 from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.share_tree.share_node import ShareNode
 from pumice.model.specs import Vector
+from pumice.simulate.event_counts import POINTS, EventCounts
 from pumice.simulate.figures import HOUR, SLOWDOWN_UNIT, QueueFigures, RunFigures, unit_of
-from pumice.simulate.step_series import StepSeries
 from pumice.simulate.workload import SECOND
 
 if TYPE_CHECKING:
@@ -27,24 +27,27 @@ SHORTEST_RUN = 10 * SECOND
 """A shorter run time counts as this in bounded slowdowns, as usual for this measure."""
 
 
+Mark = tuple[tuple[int, ...], tuple[int, ...]]
+"""The integrals of usage and entitlement up to the end of an interval, by resource."""
+
+
 class _QueueRecord:
     """One queue, and the part of its integrals up to ``since``."""
 
     __slots__ = (
         "entitled",
-        "entitled_series",
         "entitled_sums",
         "figures",
         "held",
         "lost_sums",
+        "marks",
         "node",
         "short_sums",
         "since",
-        "used_series",
         "used_sums",
     )
 
-    def __init__(self, node: ShareNode, depth: int, resources: int, width: int) -> None:
+    def __init__(self, node: ShareNode, depth: int, resources: int, marks: int) -> None:
         self.node = node
         self.figures = QueueFigures(node.path, depth, not node.children)
         self.since = 0
@@ -54,24 +57,24 @@ class _QueueRecord:
         self.entitled_sums = [0] * resources
         self.short_sums = [0] * resources
         self.lost_sums = [0] * resources
-        self.used_series = [StepSeries(width) for _ in range(resources)]
-        self.entitled_series = [StepSeries(width) for _ in range(resources)]
+        nothing = (0,) * resources
+        self.marks: list[Mark] = [(nothing, nothing)] * marks
 
     def integrate(self, now: int, places: list[int]) -> None:
         """Add the time since the last change."""
-        since, length = self.since, now - self.since
+        length = now - self.since
         self.since = now
         if length <= 0:
             return
+        held_amounts, entitled_amounts = self.held, self.entitled
+        known_held, known_entitled = len(held_amounts), len(entitled_amounts)
         for i, place in enumerate(places):
-            held = self.held[place] if place < len(self.held) else 0
-            entitled = self.entitled[place] if place < len(self.entitled) else 0
+            held = held_amounts[place] if place < known_held else 0
+            entitled = entitled_amounts[place] if place < known_entitled else 0
             if held:
                 self.used_sums[i] += held * length
-                self.used_series[i].add(since, now, held)
             if entitled:
                 self.entitled_sums[i] += entitled * length
-                self.entitled_series[i].add(since, now, entitled)
                 if entitled > held:
                     self.short_sums[i] += (entitled - held) * length
 
@@ -80,7 +83,8 @@ class Recorder:
     """The measurements of one run. ``on_job`` gets each job when it ends, or at the end of the run."""
 
     def __init__(self, expected_length: int, on_job: Callable[[LiveJob], None] | None = None) -> None:
-        self._width = max(SECOND, expected_length // 400)
+        self._width = max(SECOND, expected_length // 400)  # of the intervals of series
+        self._marks = 0  # intervals that have ended
         self._on_job = on_job
         self._records: list[_QueueRecord] = []
         self._path_of: dict[str, list[_QueueRecord]] = {}  # of a leaf queue: its record and those above it
@@ -90,7 +94,7 @@ class Recorder:
         self._idle_sums: list[int] = []
         self._idle_since = 0
         self._now = 0
-        self._evictions = StepSeries(self._width)
+        self._evictions = EventCounts(self._width)
         self.ended_jobs = 0
         self.started_tasks = 0
 
@@ -116,7 +120,7 @@ class Recorder:
             above = by_node[node.parent] if node.parent is not None else []
             record = known.get(node.path)
             if record is None:
-                record = _QueueRecord(node, len(above), len(self._places), self._width)
+                record = _QueueRecord(node, len(above), len(self._places), self._marks)
                 record.since = self._now
                 self._records.append(record)
             record.node = node
@@ -159,8 +163,7 @@ class Recorder:
 
     def task_evicted(self, job: LiveJob) -> None:
         """A task was evicted."""
-        self._evictions.extend_to(self._now + 1)
-        self._evictions.sums[self._now // self._evictions.width] += 1
+        self._evictions.add(self._now)
         for record in self._path_of[job.queue]:
             record.figures.evictions += 1
 
@@ -196,7 +199,25 @@ class Recorder:
 
     def advance(self, now: int) -> None:
         """Time passes; nothing changes until ``now``."""
+        if now >= (self._marks + 1) * self._width:
+            self._end_intervals(now)
         self._now = now
+
+    def _end_intervals(self, now: int) -> None:
+        """Note the integrals at the end of each interval until now. There are never more than ``POINTS`` for long."""
+        while (end := (self._marks + 1) * self._width) <= now:
+            for record in self._records:
+                record.integrate(end, self._places)
+                record.marks.append((tuple(record.used_sums), tuple(record.entitled_sums)))
+            self._marks += 1
+            if self._marks > POINTS:
+                self._double_intervals()
+
+    def _double_intervals(self) -> None:
+        self._width *= 2
+        self._marks //= 2
+        for record in self._records:
+            record.marks = record.marks[1::2]
 
     def observe(self, now: int) -> None:
         """A cycle has decided: integrate the queues whose usage or entitlement it changed."""
@@ -231,12 +252,12 @@ class Recorder:
 
     def finish(self, now: int) -> None:
         """The run is over."""
-        self._now = now
+        self.advance(now)
+        while now > self._width * POINTS:
+            self._double_intervals()
         self._integrate_idle(now)
         for record in self._records:
             record.integrate(now, self._places)
-            for series in (*record.used_series, *record.entitled_series):
-                series.extend_to(now)
         self._evictions.extend_to(now)
 
     def figures(self, policy: str, repeat: int, cycles: int) -> RunFigures:
@@ -250,8 +271,9 @@ class Recorder:
                 figures.entitled[name] = record.entitled_sums[i] / unit / HOUR
                 figures.shortfall[name] = record.short_sums[i] / unit / HOUR
                 figures.lost[name] = record.lost_sums[i] / unit / HOUR
-                figures.used_series[name] = [level / unit for level in record.used_series[i].means(self._now)]
-                figures.entitled_series[name] = [level / unit for level in record.entitled_series[i].means(self._now)]
+                used, entitled = [used[i] for used, _ in record.marks], [entitled[i] for _, entitled in record.marks]
+                figures.used_series[name] = self._means([*used, record.used_sums[i]], unit)
+                figures.entitled_series[name] = self._means([*entitled, record.entitled_sums[i]], unit)
         return RunFigures(
             policy,
             repeat,
@@ -260,9 +282,18 @@ class Recorder:
             {name: engine.state.capacity[self._places[i]] / unit for i, name, unit in units},
             {name: self._idle_sums[i] / unit / HOUR for i, name, unit in units},
             self._evictions.width,
-            [float(count) for count in self._evictions.sums],
+            [float(count) for count in self._evictions.counts],
             [record.figures for record in self._records],
         )
+
+    def _means(self, sums: list[int], unit: int) -> list[float]:
+        """The mean of each interval, from the sums up to their ends; the last interval ends now."""
+        found, before = [], 0
+        for index, total in enumerate(sums[: -(-self._now // self._width)]):
+            length = min(self._width, self._now - index * self._width)
+            found.append((total - before) / length / unit)
+            before = total
+        return found
 
 
 def _in_tree_order(queues: list[ShareNode]) -> list[ShareNode]:

@@ -196,10 +196,15 @@ def next_engine_time(engine: Engine, now: int) -> int | None:
     """The first time after now at which a cycle may decide differently although nothing happens until then."""
     context = engine.context
     times = [context.reclaimers.next_change_at(now), context.preemptors.next_change_at(now)]
-    times += [since + REPAIR_LIMIT for since in context.partial_gangs.values()]
+    if context.partial_gangs:
+        times += [since + REPAIR_LIMIT for since in context.partial_gangs.values()]
     reservations = context.reservations
     if reservations is not None:
         times.append(reservations.next_change_at(now))
-        if reservations.limit >= 0:
+        if reservations.limit >= 0 and reservations.active:
             times += [hold.progress + reservations.limit for hold in reservations.active.values()]
-    return min((time for time in times if time is not None and time > now), default=None)
+    found = None
+    for time in times:
+        if time is not None and time > now and (found is None or time < found):
+            found = time
+    return found

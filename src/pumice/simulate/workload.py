@@ -33,4 +33,6 @@ class WorkloadJob:
 
     def at(self, submit: int, run_time: int) -> WorkloadJob:
         """The same job at other times."""
+        if submit == self.submit and run_time == self.run_time:
+            return self
         return replace(self, submit=submit, run_time=run_time)

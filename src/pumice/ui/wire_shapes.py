@@ -5,8 +5,8 @@ from __future__ import annotations
 from pumice.kube.decode import api_types
 
 
-class Owner(api_types.Wire, frozen=True):
-    """The owner of an object."""
+class Owner(api_types.Owner, frozen=True):
+    """The owner of an object, by kind and name."""
 
     kind: str = ""
     name: str = ""

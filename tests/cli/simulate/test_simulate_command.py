@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import pumice_command
-from tests.simulate.samples import workload_file
+from tests.simulate.samples import HEADING, workload_file
 
 pytestmark = pytest.mark.process
 
+COLUMNS = "id, submit, queue, tasks, request, run_time, user, gang, priority"
 LINES = "a,0,eng/prod,ann,4,cpu=2,4,600,\nb,10,eng/dev,bob,8,cpu=1,1,900,\nc,20,</script><b>,eve,2,cpu=4,2,1200,\n"
 
 
@@ -46,14 +47,45 @@ def test_two_runs_are_the_same_byte_for_byte_and_the_page_needs_no_network(tmp_p
     assert page.count("</script>") == 2  # the name of a queue ends no element
 
 
-def test_broken_workload_leaves_nothing_behind(tmp_path: Path) -> None:
-    path = workload_file(tmp_path, LINES + "d,30,sci,eve,1,cpu=1,1,-4,\n")
+THREE_READ = "FILE: 3 jobs could be read; nothing was run"
+NO_RUN_TIME = HEADING.replace("run_time,", "")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            HEADING + LINES + "d,30,sci,eve,1,cpu=1,1,-4,\n",
+            ["FILE:5: run_time: -4 is out of range; must be a number of seconds from 0 to 10000000000", THREE_READ],
+        ),
+        (HEADING + LINES + "d,30,sci,eve,1,cp", ["FILE:5: 6 fields; the heading has 9", THREE_READ]),
+        (
+            HEADING + LINES + "d,15,sci,eve,1,cpu=1,1,4,\n",
+            ["FILE:5: submit: 15 s is earlier than 20 s of the job before; sort", THREE_READ],
+        ),
+        (
+            NO_RUN_TIME + "a,0,eng,ann,4,cpu=2,4,\n",
+            [
+                f"FILE:1: run_time: column is missing; the columns are {COLUMNS}",
+                "FILE: 0 jobs could be read; nothing was run",
+            ],
+        ),
+        (
+            HEADING + LINES + "d,30,sci,eve,1,cpu=9,1,4,\n",
+            [
+                "FILE:5: request: a task with cpu 9 is larger than every node",
+                "FILE: 4 jobs could be read; nothing was run",
+            ],
+        ),
+        ("", ["FILE: contains no job"]),
+    ],
+    ids=["negative time", "half a line", "times out of order", "missing column", "too large a task", "empty file"],
+)
+def test_broken_workload_leaves_nothing_behind(tmp_path: Path, lines: str, said: list[str]) -> None:
+    path = workload_file(tmp_path, lines, heading="")
     done = pumice_command("simulate", path, "--nodes", "2:cpu=8", "--out", tmp_path / "out")
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == [
-        f"error: {path}:5: run_time: -4 is out of range; must be a number of seconds from 0 to 10000000000",
-        f"error: {path}: 3 jobs could be read; nothing was run",
-    ]
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.replace(path, "FILE").splitlines() == [f"error: {line}" for line in said]
     assert sorted(file.name for file in tmp_path.iterdir()) == ["workload.csv"]
 
 

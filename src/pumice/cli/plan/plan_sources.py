@@ -14,14 +14,16 @@ from pumice.admission import Object
 from pumice.admission.request import HYPER_NODES, JOBS, NAMESPACES, NODES, PODGROUPS
 from pumice.cli.cluster.cluster_command import Cluster
 from pumice.cli.cluster.denied_lists import list_if_allowed
-from pumice.cli.why.cluster_snapshot import ClusterSnapshot, key_of
+from pumice.cli.why.cluster_snapshot import ClusterSnapshot
 from pumice.cli.why.scheduler_policy import policy_in_force, read_config_file
 from pumice.decision_log.log_files import log_files
 from pumice.decision_log.replay import LogError, first_time, replay
 from pumice.engine.checkpoint.engine_checkpoint import EngineCheckpoint
 from pumice.engine.engine import Engine
 from pumice.kube import resources
+from pumice.model.specs import JobPhase
 from pumice.plan.applied_documents import last_applied, queue_document
+from pumice.plan.awaited_pods import awaited_pods
 from pumice.plan.plan_basis import PlanBasis, StoredObject, basis_of
 from pumice.sim.manifest_files import read_manifests
 from pumice.sim.manifest_translation import manifest_name
@@ -49,13 +51,17 @@ def cluster_basis(cluster: Cluster, config: Path | None) -> PlanBasis:
     applied = {name: found for name, document in documents.items() if (found := last_applied(document)) is not None}
     notes = [f"left out, because it cannot be decoded: {what}" for what in snapshot.unreadable]
     notes += [*rules.notes, *snapshot.denied_notes(cluster.namespace)]
+    workloads = list(_workloads(snapshot, cluster))
+    awaited = awaited_pods(workloads, engine)
+    returning = {task.key for task in engine.state.tasks.values() if task.spec.returns}
     return basis_of(
         f"the cluster at {cluster.client.access.server}",
         engine,
-        controlled=frozenset(_controlled_pods(snapshot)),
+        controlled=frozenset(returning.union(pod.key for pods in awaited.values() for pod in pods)),
         documents=documents,
         applied=applied,
-        workloads=list(_workloads(snapshot, cluster)),
+        workloads=workloads,
+        awaited_pods=awaited,
         notes=notes,
     )
 
@@ -69,15 +75,6 @@ def _add_patience(engine: Engine) -> None:
 def _with_kind(documents: Sequence[Object], resource: resources.Resource[Any]) -> list[Object]:
     """Items of a list, which do not repeat their kind."""
     return [{"apiVersion": resource.api_version, "kind": resource.kind, **document} for document in documents]
-
-
-def _controlled_pods(snapshot: ClusterSnapshot) -> list[str]:
-    """The pods that a controller creates again."""
-    return [
-        key_of(pod)
-        for pod in snapshot.documents[resources.PODS.name]
-        if any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences") or ())
-    ]
 
 
 def _workloads(snapshot: ClusterSnapshot, cluster: Cluster) -> list[StoredObject]:
@@ -137,12 +134,22 @@ def log_basis(log: Path, at: int | None) -> PlanBasis:
 
 
 def engine_basis(name: str, engine: Engine, notes: Sequence[str] = ()) -> PlanBasis:
-    """The state of an engine of which nothing else is known: all pods come back after an eviction."""
-    queues = engine.state.queues.values()
+    """The state of an engine of which nothing else is known.
+
+    If it is not known of any pod that it comes back after an eviction, all do: older logs do not say it.
+    """
+    queues, tasks = engine.state.queues.values(), engine.state.tasks.values()
+    returning = frozenset(task.key for task in tasks if task.spec.returns)
+    podless = sorted(
+        job.key for job in engine.state.jobs.values() if job.phase is JobPhase.PENDING and job.spec and not job.tasks
+    )
+    if podless:
+        unknown = f"{', '.join(podless[:3])}{f' and {len(podless) - 3} more' if len(podless) > 3 else ''}"
+        notes = [*notes, f"not let in yet, so that their pods are unknown here: {unknown}"]
     return basis_of(
         name,
         engine,
-        controlled=frozenset(engine.state.tasks),
+        controlled=returning or frozenset(engine.state.tasks),
         documents={f"Queue/{queue.name}": queue_document(queue, engine.state.registry) for queue in queues},
         applied={},
         notes=notes,

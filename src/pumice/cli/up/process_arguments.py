@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kubesim.server import ServerSettings
 
-SHORT_LOG_FILES = ("--decision-log-size", "8", "--decision-log-files", "64")
-"""Each file of the decision log begins with a snapshot: the page replays one file to show a moment of the past."""
 HISTORY_FILE = "history.db"  # in the data directory
 AGENT_FOLDER = "agent"  # in the data directory
 
@@ -22,7 +20,7 @@ def scheduler_arguments(
     command = ["scheduler", "--kubeconfig", str(settings.kubeconfig), "--metrics-address", metrics_address or ""]
     command += ["--config", str(config)] if config else []
     command += ["--history", str(settings.data / HISTORY_FILE)] if settings.data else []
-    return command + (["--decision-log", str(decision_log), "--trace", *SHORT_LOG_FILES] if decision_log else [])
+    return command + (["--decision-log", str(decision_log), "--trace"] if decision_log else [])
 
 
 def controllers_arguments(settings: ServerSettings) -> list[str]:

@@ -29,6 +29,12 @@ class Wire(Struct, rename="camel", gc=False, frozen=True):
     """An object or a part of one. None refers back to its owner, so they need no garbage collection."""
 
 
+class Owner(Wire, frozen=True):
+    """An owner of an object; one of them may be its controller."""
+
+    controller: bool | None = None
+
+
 class Metadata(Wire, frozen=True):
     """The metadata of an object. A name is required, but the conversion reports its absence."""
 
@@ -38,6 +44,7 @@ class Metadata(Wire, frozen=True):
     annotations: Texts = {}
     creation_timestamp: Time | None = None
     deletion_timestamp: Time | None = None
+    owner_references: tuple[Owner, ...] = ()
 
 
 class Object(Wire, frozen=True):

@@ -54,6 +54,7 @@ def task(pod: api_types.Pod, namespace: str, created: int, registry: Registry, s
         preempts=preempts(spec.preemption_policy, "spec.preemptionPolicy"),
         placed=PLACED_BY in annotations,
         cards=_cards(annotations.get(GPU_INDEX, "")) if spec.node_name else (),
+        returns=any(owner.controller for owner in metadata.owner_references),
     )
 
 
