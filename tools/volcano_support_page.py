@@ -95,14 +95,14 @@ SUITES_HEAD = """
 `python -m tests.volcano.manifests` applies the manifests that Volcano 1.14.1 ships to one `pumice up
 --default-scheduler` of 20 nodes, and counts:
 
-| | accepted | with a warning | refused by admission | refused by the schema | kind not served | broken YAML, or not for apply |
+| | accepted | with a warning | refused by admission | by the schema | kind not served | broken, or not for apply |
 |---|---|---|---|---|---|---|
 | 38 files of `example/` | 28 | 1 | 4 | 0 | 5 | 0 |
 | 93 blocks of `docs/` | 57 | 1 | 8 | 12 | 3 | 12 |
 
-Admission refuses the three examples that are there to be refused, and what names a queue or a parent that is not there.
-The schema refuses what Volcano's own definitions refuse: fields that do not exist, an object that is a string. Kinds not
-served are Argo's and Spark's, `PriorityClass` of a version gone from Kubernetes, `HyperJob` and
+Admission refuses the three examples that are there to be refused, and what names a queue or a parent that is not
+there. The schema refuses what Volcano's own definitions refuse: fields that do not exist, an object that is a string.
+Kinds not served are Argo's and Spark's, `PriorityClass` of a version gone from Kubernetes, `HyperJob` and
 `ColocationConfiguration`. 200 pods ran; 14 waited, each with a condition that says why: resources or labels that the
 nodes do not have, and one job of which a pod is refused by Kubernetes' own rules.
 
