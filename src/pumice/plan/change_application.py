@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubebase.field_error import FieldError
+from kubebase.resource_vector import PODS, add
 from pumice.config.load import SchedulerConfig
 from pumice.engine.config.scheduler_config import ConfigError
 from pumice.input_errors import Problem
 from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.model.queue_expansion import parents_by_hierarchy
-from pumice.model.specs import TaskSpec, TaskStatus
+from pumice.model.specs import TaskSpec, TaskStatus, Vector
 from pumice.plan.applied_documents import changed_fields, merged_document
 from pumice.plan.change_file import Change
 from pumice.plan.plan_basis import PlanBasis
@@ -81,9 +82,26 @@ class _Application:
         except ObjectError as error:
             self.found.refused.append(Problem(manifest.file, error.object, error.field, error.message))
             return
+        if manifest.kind == "Job" and not there:
+            self._await_pods(document)
         self._documents[name] = document
         action = "created" if not there else "changed" if fields or stored is None else "unchanged"
         self.found.objects.append(ObjectChange(name, action, fields if stored is not None else ()))
+
+    def _await_pods(self, document: Mapping[str, Any]) -> None:
+        """A new job has no pods until it is let in, and asks to be let in with what its smallest start needs."""
+        about, cluster = document["metadata"], self._cluster
+        job = cluster.objects.jobs.get(f"{about.get('namespace') or 'default'}/{about['name']}")
+        if job is None or not cluster.engine.policy.enqueues:
+            return
+        pods = [task for task in cluster.objects.tasks.values() if task.job == job.key]
+        for pod in pods:
+            cluster.drop(TaskSpec, pod.key)
+        least: Vector = ()
+        for pod in pods[: job.minimum]:
+            least = add(least, pod.request)
+        cluster.put(replace(job, min_resources=tuple(0 if j == PODS else n for j, n in enumerate(least))))
+        cluster.awaited_pods[job.key] = tuple(pods)
 
     def delete(self, deletion: DeleteEvent) -> None:
         about = {"name": deletion.name, "namespace": deletion.namespace}

@@ -173,6 +173,15 @@ def test_status(describe, node, phase, deleted, status):
 
 
 @pytest.mark.parametrize(
+    ("owners", "returns"),
+    [([], False), ([{"kind": "PodGroup"}], False), ([{"kind": "PodGroup"}, {"kind": "Job", "controller": True}], True)],
+)
+def test_pod_returns_if_one_of_its_owners_is_its_controller(describe, owners, returns):
+    pod = describe({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "ownerReferences": owners}})
+    assert pod.returns is returns
+
+
+@pytest.mark.parametrize(
     ("annotations", "labels", "role"),
     [
         ({"volcano.sh/task-spec": "ps"}, {"volcano.sh/task-spec": "worker"}, "ps"),
