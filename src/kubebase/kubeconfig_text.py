@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-LOCAL_SOCKET = "pumice.dev/local-socket"
+LOCAL_SOCKET = "local-unix-socket"
 """The extension of a cluster entry that names a Unix socket of the same server, for programs on its machine."""
 
 

@@ -57,7 +57,7 @@ def test_a_kubeconfig_whose_socket_is_gone_leads_to_the_port(path: Path, tmp_pat
     file.write_text(kubeconfig_text("pumice", SERVER, token="t", socket=describe_socket(path)))
     path.unlink()
     assert read_kubeconfig(file).endpoint == SERVER
-    entry = "    extensions:\n    - name: pumice.dev/local-socket\n      extension:"
+    entry = "    extensions:\n    - name: local-unix-socket\n      extension:"
     for damaged in ('"text"', "7", "{path: []}"):
         file.write_text(kubeconfig_text("pumice", SERVER).replace("users:", f"{entry} {damaged}\nusers:"))
         assert read_kubeconfig(file).endpoint == SERVER

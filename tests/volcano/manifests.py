@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,7 +24,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.support.processes import started_process
+from tests.support.processes import run_process, started_process
 from tools.kubernetes_binaries import go
 from tools.volcano_suites import VOLCANO
 
@@ -97,16 +96,16 @@ def try_manifest(manifest: Manifest, number: int, kubeconfig: Path) -> tuple[str
     own = f"manifest-{number}"
     named = named_namespaces(manifest)
     for namespace in (own, *sorted(named)):
-        subprocess.run([*options, "create", "namespace", namespace], check=False, capture_output=True)
+        run_process([*options, "create", "namespace", namespace], capture_output=True)
     command = [*options, *([] if named else ["-n", own]), "apply", "-f", "-"]
-    done = subprocess.run(command, input=manifest.text, capture_output=True, text=True, check=False)
+    done = run_process(command, input=manifest.text, capture_output=True, text=True)
     return classify(done.returncode, done.stderr), done.stderr.strip()
 
 
 def print_pods(kubeconfig: Path, *, waiting: bool) -> None:
     """Print how many pods there are in each phase, and what those that wait say."""
     command = ["kubectl", "--kubeconfig", str(kubeconfig), "get", "pods", "-A", "-o", "json"]
-    pods = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["items"]
+    pods = json.loads(run_process(command, check=True, capture_output=True, text=True).stdout)["items"]
     phases = Counter(pod["status"]["phase"] for pod in pods)
     print("pods by phase:", ", ".join(f"{count} {phase}" for phase, count in phases.most_common()))
     for pod in pods if waiting else ():
