@@ -121,6 +121,7 @@ def test_a_scheduler_that_is_replaced_goes_on_from_what_it_finds(tmp_path: Path)
             await eventually(lambda: all(phase(running, f"j{number}") == "Running" for number in range(3)))
             load = Counter(node for where in placed(running).values() for node in where)
             assert max(load.values()) <= CPU and sum(load.values()) == 12
+            await eventually(lambda: again.cycles > 0)  # the first one may have done everything
             again.engine.validate()
 
     live(tmp_path, check)
