@@ -166,6 +166,7 @@ class PodFolders:
         self._path = path
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folders = {entry.name: PodFolder(entry) for entry in sorted(path.iterdir()) if entry.is_dir()}
+        self._unfinished = dict(self._folders)  # without those that were seen to have ended
 
     def __iter__(self) -> Iterator[PodFolder]:
         return iter(list(self._folders.values()))
@@ -177,23 +178,32 @@ class PodFolders:
     def create(self, uid: str) -> PodFolder:
         """The folder of a pod, made if need be."""
         (self._path / uid).mkdir(mode=0o700, exist_ok=True)
-        return self._folders.setdefault(uid, PodFolder(self._path / uid))
+        folder = self._folders.setdefault(uid, PodFolder(self._path / uid))
+        self._unfinished[uid] = folder
+        return folder
 
     def remove(self, folder: PodFolder) -> None:
         """Remove the folder of a pod that has ended."""
         folder.remove()
         self._folders.pop(folder.uid, None)
+        self._unfinished.pop(folder.uid, None)
 
     def taken_ports(self) -> set[int]:
         """The ports that pods have which have not ended."""
-        plans = [folder.plan for folder in self if folder.plan is not None and not folder.finished]
-        return {port for plan in plans for port in plan.get("ports", ())}
+        return {port for plan in self._unfinished_plans() for port in plan.get("ports", ())}
 
     def taken_devices(self, resource: str) -> set[str]:
         """The devices that pods have which have not ended."""
-        return {
-            device
-            for folder in self
-            if folder.plan is not None and not folder.finished
-            for device in folder.plan["devices"].get(resource, ())
-        }
+        return {device for plan in self._unfinished_plans() for device in plan["devices"].get(resource, ())}
+
+    def _unfinished_plans(self) -> list[PodPlan]:
+        """The plans of pods that have not ended. An end is final, so that each is found once."""
+        plans = []
+        for folder in list(self._unfinished.values()):
+            if folder.plan is None:
+                continue
+            if folder.finished:
+                self._unfinished.pop(folder.uid, None)
+            else:
+                plans.append(folder.plan)
+        return plans
