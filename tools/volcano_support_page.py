@@ -22,6 +22,7 @@ from pumice.admission.volcano_support import (
     KINDS,
     OWN_FIELDS,
     PLUGINS,
+    PROGRAMS,
     Feature,
     Support,
 )
@@ -45,7 +46,7 @@ What a user of Volcano finds here, and what not.
 
 [Kinds](#kinds) · [Fields](#fields) · [Annotations](#annotations) · [Job plugins](#job-plugins) ·
 [Actions](#actions) · [Scheduler plugins](#scheduler-plugins) · [Arguments](#arguments) · [Flags](#flags) ·
-[End-to-end suites](#end-to-end-suites)
+[Commands](#commands) · [End-to-end suites](#end-to-end-suites)
 
 ## Kinds
 
@@ -156,6 +157,8 @@ def _parts() -> Iterator[str]:
     yield from _table("argument", (*_arguments(), *ARGUMENTS))
     yield "\n## Flags\n\n"
     yield from _table("flag", _flags())
+    yield "\n## Commands\n\n"
+    yield from _table("command", PROGRAMS)
     yield from _suites()
 
 

@@ -308,3 +308,13 @@ ARGUMENTS: Final = (
     _no_effect("enqueue: overcommit-factor", "set it at the plugin overcommit"),
 )
 """Arguments of Volcano's plugins and actions that have no effect; a note in the log names them."""
+
+PROGRAMS: Final = (
+    *_works("vcctl job", "vcctl jobflow", "vcctl jobtemplate", "vsub", "vsuspend", "vresume", "vcancel"),
+    _differs("vcctl queue", "delete also removes what is below and in the queue, and asks before it does"),
+    _differs("vjobs", "--selector takes labels, not parts of names"),
+    _differs("vqueues", "shows the tree of queues"),
+    _missing("vcctl pod", "use kubectl get pods, or vcctl job view"),
+    _missing("vlogs", "use kubectl logs -l volcano.sh/job-name=JOB"),
+)
+"""Volcano's commands, beside those that the executable of Pumice has itself (docs/commands.md)."""

@@ -44,6 +44,7 @@ from pumice.kube.watch.initial_sync import initial_changes
 from pumice.scheduler.binder import WRITE_RATE, Binder
 from pumice.scheduler.cluster_cache import ClusterCache
 from pumice.scheduler.config_watcher import ConfigWatcher
+from pumice.scheduler.enqueue_conditions import EnqueueConditions
 from pumice.scheduler.pod_conditions import PodConditions
 from pumice.scheduler.podgroup_status_updater import PodGroupStatusUpdater
 from pumice.scheduler.queue_status_updater import QueueStatusUpdater
@@ -119,6 +120,7 @@ class Scheduler:
         self._phases = PodGroupStatusUpdater(self.binder)
         self._queues = QueueStatusUpdater(self.binder)
         self._pods = PodConditions(lambda: self.engine, self.binder, self._recorder, self.cache)
+        self._waiting = EnqueueConditions(lambda: self.engine, self.binder, self._recorder)
         self._schedulers = schedulers
         self._queues.announce(config, schedulers)
         self._informers: list[Informer[object]] = [Informer(api, resource, self._feed) for resource in WATCHED]  # type: ignore[arg-type]  # each reads its own kind, the feed takes all
@@ -190,6 +192,7 @@ class Scheduler:
             self._sync_seconds = self._last - began
             self.cycle()
             tasks.create_task(self._pods.run())
+            tasks.create_task(self._waiting.run())
             tasks.create_task(self.binder.retire_conditions(lambda *about: "/".join(about) in self.queue_conditions))
             while True:
                 await self._wait_for_changes()
@@ -224,6 +227,7 @@ class Scheduler:
         for event in self._phases.refresh(self.engine, changes, decisions, heard):
             self._deliver(event)
         self._pods.note_cycle(changes, decisions)
+        self._waiting.note_cycle(changes, decisions)
         self._queues.refresh(self.engine, changes, moved=bool(changes or decisions or heard))
         cycle = Cycle(self.cycles, now, time.perf_counter() - began, told, tuple(decisions), self.engine)
         for watcher in self.watchers:

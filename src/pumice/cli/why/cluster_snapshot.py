@@ -46,6 +46,7 @@ from pumice.kube.resources import (
     Resource,
 )
 from pumice.kube.watch.change_queue import Change
+from pumice.model.specs import JobPhase
 from pumice.scheduler.cluster_cache import ClusterCache
 from pumice.scheduler.volumes.volume_cache import STORAGE_RESOURCES
 
@@ -159,7 +160,10 @@ class ClusterSnapshot:
     def _checkpoint(self, engine: Engine, now: int) -> EngineCheckpoint:
         since: dict[str, int] = {}
         for group in self.documents[POD_GROUPS.name]:
-            for condition in (group.get("status") or {}).get("conditions") or ():
+            status = group.get("status") or {}
+            if status.get("phase") in (None, "", JobPhase.PENDING.value):
+                continue  # a job that is not admitted does not wait for capacity yet
+            for condition in status.get("conditions") or ():
                 if condition.get("type") == "Unschedulable" and (
                     time := timestamp(condition.get("lastTransitionTime"))
                 ):

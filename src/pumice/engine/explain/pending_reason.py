@@ -92,6 +92,18 @@ class PendingReasons:
             or self._without_room(leaf)
         )
 
+    def of_enqueue(self, job: Job) -> PendingReason | None:
+        """Why the action enqueue does not admit a Pending job; None: nothing prevents it, or its queue takes no jobs.
+
+        A queue that is missing or has queues below it is an obstacle that the engine reports itself.
+        """
+        leaf, engine = self._engine.tree.jobs.get(job.key), self._engine
+        if leaf is None or job.phase is not JobPhase.PENDING or not engine.policy.enqueues:
+            return None
+        if not engine.context.sync.is_leaf_queue(leaf.queue):
+            return None
+        return self._closed_queue(leaf) or self._not_admitted(leaf)
+
     # ---- queues ---------------------------------------------------------------------------------------------------
 
     def _without_queue(self, queue: str) -> PendingReason:
@@ -116,7 +128,7 @@ class PendingReasons:
     # ---- admission and gangs ----------------------------------------------------------------------------------------
 
     def _not_admitted(self, leaf: JobNode) -> PendingReason | None:
-        """A job that the action enqueue has not admitted, although its pods exist."""
+        """A job that the action enqueue has not admitted."""
         policy = self._engine.policy
         if leaf.job.phase is not JobPhase.PENDING or not policy.enqueues:
             return None

@@ -248,9 +248,10 @@ class PodGroupSpec(Wire, frozen=True):
 
 
 class PodGroupStatus(Wire, frozen=True):
-    """How far a group has come, and how many of its pods are how far."""
+    """How far a group has come, how many of its pods are how far, and what was said about it last."""
 
     phase: str = ""
+    conditions: tuple[PodCondition, ...] = ()
     running: int | None = None
     succeeded: int | None = None
     failed: int | None = None
