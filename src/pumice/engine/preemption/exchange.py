@@ -116,6 +116,25 @@ class ExchangeRule:
         """Whether the branch holds more than it is entitled to."""
         return any(node.held[j] > node.due[j] for j in self._asks)
 
+    def may_find_victims(self, levels: Iterable[ShareNode]) -> bool:
+        """Whether ``may_lose`` could allow any eviction below these levels; if not, a search for victims is futile.
+
+        Only evictions and the unit itself change what is held, and neither adds to the branches beside the path up.
+        """
+        path = {self._preemptor, *self._before}
+        for level in levels:
+            children = level.children.values()
+            ours = next(child for child in children if child in path)
+            before = self._before[ours]
+            if any(ours.due[j] > before[j] for j in self._asks) and any(
+                held > due
+                for child in children
+                if child is not ours
+                for held, due in zip(child.held, child.due, strict=True)
+            ):
+                return True
+        return False
+
     def may_lose(self, victim: JobNode, items: Items) -> bool:
         """Whether the preemptor's side is short of something and the victim's side holds more than it is entitled to.
 

@@ -59,6 +59,7 @@ class Preemptors:
         self._since: dict[JobNode, int] = {}
         self._lost: dict[JobNode, int] = {}  # jobs that lost a task, and the version of the targets at that time
         self._pool: PreemptibleTasks
+        self._has_all_running = False  # whether the pool has all running tasks, as exchanges need it
         # By the level below which victims are searched; None: only tasks bound in this cycle.
         self._freeable: dict[ShareNode | None, FreeableCapacity] = {}
         self._failed_attempts: dict[Attempt, FailedAttempt] = {}
@@ -89,6 +90,7 @@ class Preemptors:
         starved, committed = list(preemptors), self.committed
         context.nodes.find_freeing()
         self._pool = PreemptibleTasks(context, self._possible_victims(context), self.cooldown.min_runtime)
+        self._has_all_running = False
         self._freeable.clear()
         self._drop_infeasible(context, preemptors)
         self._serve(context, preemptors)
@@ -317,10 +319,6 @@ class Preemptors:
         self, context: SchedulingContext, short: dict[JobNode, list[AllocationUnit]], *, owed: bool = True
     ) -> bool:
         """Try an exchange for the first of these jobs that can have one of its units; ``owed``: they are owed these."""
-        if not any(short.values()):
-            return False
-        self._pool = PreemptibleTasks(context, self._running(context), self.cooldown.min_runtime)
-        self._freeable.clear()
         tried: set[tuple[Attempt, Parts]] = set()
         for leaf, units in short.items():
             for unit in units:
@@ -332,11 +330,15 @@ class Preemptors:
 
     def _try_exchange(self, context: SchedulingContext, leaf: JobNode, unit: AllocationUnit, *, owed: bool) -> bool:
         judge = ExchangeRule(context.state.capacity, leaf, unit.ask, owed=owed)
+        levels = self.search_levels(leaf)
+        victims = judge.may_find_victims(levels)
+        if victims or unit.topology is not None:
+            self._collect_all_running(context)
         before = sibling_keys(judge, leaf) if context.tracing else {}
         transaction = Transaction(context)
-        search = self._search(context, leaf, unit, judge, self.search_levels(leaf))
+        search = self._search(context, leaf, unit, judge, levels)
         owed_unit = context.order.is_owed(leaf, unit.ask)
-        planned = plan_evictions(context, transaction, search, leaf, unit)
+        planned = plan_evictions(context, transaction, search, leaf, unit, victims=victims)
         if planned and not owed_unit and context.reservations is not None:
             planned = context.reservations.stay_idle(context, transaction.changed_nodes())
         if not planned or not transaction.evictions:
@@ -347,6 +349,16 @@ class Preemptors:
         transaction.commit((), EvictionReason(self.action, leaf, judge, before))
         context.candidates.choose_next_unit(leaf)
         return True
+
+    def _collect_all_running(self, context: SchedulingContext) -> None:
+        """Let exchanges search all running tasks for victims: their rule ignores integer targets.
+
+        The exchanges of a cycle share the collection: failed ones change nothing, and the first to succeed is the last.
+        """
+        if not self._has_all_running:
+            self._has_all_running = True
+            self._pool = PreemptibleTasks(context, self._running(context), self.cooldown.min_runtime)
+            self._freeable.clear()
 
     def _search(
         self,

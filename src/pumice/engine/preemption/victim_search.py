@@ -141,9 +141,10 @@ class VictimSearch:
         if best >= 0:
             return best
         index = context.nodes.index
-        freed = [index[gone.node.name] for gone in transaction.all_evictions() if gone.node.name in index]
-        freeing = self._freeable(self._levels[-1]).with_room(shape, context.nodes.freeing)
-        for i in dict.fromkeys((*freeing, *freed)):
+        places = [index[gone.node.name] for gone in transaction.all_evictions() if gone.node.name in index]
+        if context.nodes.freeing:
+            places = [*self._freeable(self._levels[-1]).with_room(shape, context.nodes.freeing), *places]
+        for i in dict.fromkeys(places):
             if _has_room(context.nodes.nodes[i], shape) and context.nodes.allows(shape, i):
                 return i
         return None

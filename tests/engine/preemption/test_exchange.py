@@ -1,0 +1,70 @@
+"""Exchanges: the search for victims is left out exactly where the rule could allow none (docs/fairness.md, 9.12)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
+from pumice.engine.fairness.share_tree.share_node import JobNode
+from pumice.engine.preemption.exchange import ExchangeRule
+from pumice.engine.state.task_shapes import TaskShape
+from tests.support.restless import Restless, Taste
+from tests.support.taking import Shell, taking_engine
+
+
+def restless_shell(seed: int) -> Shell:
+    """A cluster under steer to which ten jobs came, two cycles after the last."""
+    shell = Shell(taking_engine(), audited=False)
+    world = Restless(shell, seed, Taste(nodes=4, depth=3))
+    for _ in range(10):
+        world.job()
+        shell.cycle()
+    shell.cycle()
+    return shell
+
+
+def could_lose(shell: Shell, rule: ExchangeRule, preemptor: JobNode) -> list[tuple[JobNode, TaskShape]]:
+    """By asking about every running task of the other queues: those that the rule lets go."""
+    return [
+        (leaf, task.shape)
+        for leaf in shell.engine.tree.jobs.values()
+        if leaf.queue is not preemptor.queue
+        for task in leaf.job.tasks.values()
+        if task.status.held and rule.may_lose(leaf, task.shape.ask)
+    ]
+
+
+def judged(seed: int) -> Counter[tuple[bool, bool]]:
+    """Of all waiting jobs: whether victims were expected, and whether there were any."""
+    shell = restless_shell(seed)
+    reclaimers = shell.engine.context.reclaimers
+    found: Counter[tuple[bool, bool]] = Counter()
+    for leaf in shell.engine.tree.jobs.values():
+        if leaf.unit is not None and leaf.unit.ask:
+            rule = ExchangeRule(shell.engine.state.capacity, leaf, leaf.unit.ask)
+            victims = could_lose(shell, rule, leaf)
+            expected = rule.may_find_victims(reclaimers.search_levels(leaf))
+            assert expected or not victims, (seed, leaf.job.key, victims)
+            found[expected, bool(victims)] += 1
+            if not expected:
+                # An attempt opens no way either: others hold less by it, and nobody is entitled to more.
+                for other in shell.engine.tree.jobs.values():
+                    if other.queue is not leaf.queue:
+                        _, ours, theirs = lowest_common_ancestor(leaf, other)
+                        assert all(ours.due[j] <= ours.held[j] for j, _ in leaf.unit.ask) or all(
+                            held <= due for held, due in zip(theirs.held, theirs.due, strict=True)
+                        )
+    return found
+
+
+@given(seed=st.integers(0, 100_000))
+def test_no_task_may_go_where_no_victims_are_expected(seed: int) -> None:
+    judged(seed)
+
+
+def test_both_answers_occur() -> None:
+    found = sum((judged(seed) for seed in range(12)), Counter[tuple[bool, bool]]())
+    assert found[False, False] > 20 and found[True, True] > 5
