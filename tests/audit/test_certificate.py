@@ -30,6 +30,20 @@ def test_random_lives_are_clean(tmp_path_factory: pytest.TempPathFactory, seed: 
     assert is_clean(folder).cycles == 9
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(713, id="of-two-claims-on-a-node-the-later-one-is-given-up"),
+        pytest.param(211, id="a-claim-that-moves-to-another-node-was-given-up-before"),
+        pytest.param(646, id="a-victim-is-needed-by-one-who-took-the-room-of-a-withdrawn-bind"),
+        pytest.param(796, id="tasks-do-not-change-nodes-where-pods-keep-others-away"),
+    ],
+)
+def test_needed_evictions_are_not_doubted(tmp_path: Path, seed: int) -> None:
+    recorded_life(tmp_path, seed, seconds=12)
+    assert is_clean(tmp_path).weighed > 0
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_hundreds_of_random_lives_are_clean(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ class _Auditor:
                 self._evictions.took(takings[place])
         self._evictions.after(line.decisions)
         self._binds.after(line.decisions)
-        self._follow_up.after(self._ledger, list(takings.values()))
+        self._follow_up.after(self._ledger, list(takings.values()), line.decisions)
         self._shortfall.look(line.now)
 
     def _quiet(self, line: QuietLine) -> None:

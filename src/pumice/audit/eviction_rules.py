@@ -72,12 +72,13 @@ class EvictionRules:
         self.weighed = 0  # victims whose need was judged
         self._starting: set[str] = set()  # jobs that get places in this cycle
         self._before: dict[str, Counter[str]] = {}  # jobs that lose tasks: how many of each role ran
+        self._doubted: list[tuple[Taking, list[Decision], list[LedgerTask]]] = []  # victims that seem not to be needed
 
     # ---- before the decisions of a cycle are entered ---------------------------------------------------------------
 
     def before(self, decisions: Sequence[Decision]) -> dict[int, Taking]:
         """Check what the victims are when the cycle begins; returns the transactions by the place where they end."""
-        self._before = {}
+        self._before, self._doubted = {}, []
         self._starting = {each.job for each in decisions if each.does in ("pipeline", "bind")}
         for decision in decisions:
             if decision.does == "evict":
@@ -134,7 +135,9 @@ class EvictionRules:
             self._all_needed(taking)
 
     def after(self, decisions: Sequence[Decision]) -> None:
-        """Check what the victims' jobs and queues are left with."""
+        """Check what the victims' jobs and queues are left with, and who was not needed when all is decided."""
+        for taking, claims, group in self._doubted:
+            self._judge_need(taking, claims, group)
         evictions = [each for each in decisions if each.does == "evict" and each.action in FOR_OTHERS]
         for job, eviction in {each.job: each for each in evictions}.items():
             own = any(each.job == job == each.preemptor for each in evictions)
@@ -179,7 +182,11 @@ class EvictionRules:
     # ---- minimal ---------------------------------------------------------------------------------------------------
 
     def _all_needed(self, taking: Taking) -> None:
-        """Whether the units would not have their places with a victim back (of a gang that went whole: all of it)."""
+        """Whether the units would not have their places with a victim back (of a gang that went whole: all of it).
+
+        Who seems not to be needed is judged again at the end of the cycle: a task may have been bound when it was
+        decided, and its room given to another one later, while the log tells nothing of that bind.
+        """
         own = [claim for claim in taking.claims if claim.job == taking.preemptor]
         tasks = [self._ledger.tasks.get(claim.task) for claim in own]
         if not own or any(task is None or task.spec.constraints.coupled for task in tasks):
@@ -191,11 +198,18 @@ class EvictionRules:
             return
         for group in self._groups(taking):
             self.weighed += 1
-            if self._fits_beside(own, group) and self._allowed_beside(taking.preemptor, own, group):
-                names = ", ".join(task.spec.key for task in group)
-                eviction = next(each for each in taking.evictions if each.task == group[0].spec.key)
-                message = f"{taking.preemptor} would have its places if {names} had stayed"
-                self._findings.add("minimal evictions", eviction, message)
+            if self._is_spare(taking.preemptor, own, group):
+                self._doubted.append((taking, own, group))
+
+    def _is_spare(self, preemptor: str, own: Sequence[Decision], group: Sequence[LedgerTask]) -> bool:
+        return self._fits_beside(own, group) and self._allowed_beside(preemptor, own, group)
+
+    def _judge_need(self, taking: Taking, own: Sequence[Decision], group: Sequence[LedgerTask]) -> None:
+        if self._is_spare(taking.preemptor, own, group):
+            names = ", ".join(task.spec.key for task in group)
+            eviction = next(each for each in taking.evictions if each.task == group[0].spec.key)
+            message = f"{taking.preemptor} would have its places if {names} had stayed"
+            self._findings.add("minimal evictions", eviction, message)
 
     def _groups(self, taking: Taking) -> list[list[LedgerTask]]:
         """Victims that go or stay together: tasks one by one, jobs that went whole as one."""
@@ -221,8 +235,9 @@ class EvictionRules:
         if all(amount >= 0 for room in rooms.values() for amount in room):
             return True
         claims = [self._ledger.tasks[claim.task] for claim in own]
-        if any(task.spec.constraints != FREE for task in claims):
-            return False  # they may not be exchanged between nodes
+        others = self._ledger.tasks.values()
+        if any(task.spec.constraints != FREE for task in claims) or any(t.spec.constraints.coupled for t in others):
+            return False  # they may not be exchanged between nodes, or pods that run keep them from some
         for claim, task in zip(own, claims, strict=True):
             add_to(rooms[claim.node], task.spec.request, 1)
         return fits([task.spec.request for task in claims], rooms)

@@ -25,9 +25,9 @@ PATIENT_CYCLES = 5
 
 @dataclass(slots=True)
 class AwaitedStart:
-    """A task that was given a place by evictions, and has not started."""
+    """A task that was given a place where room is being freed, and has not started."""
 
-    eviction: Decision
+    eviction: Decision | None  # the first one made for it; None: it waits for room that was being freed already
     claim: Decision
     victims: tuple[str, ...]
     others: tuple[str, ...]  # all tasks that got places together
@@ -43,61 +43,70 @@ class FollowUp:
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        self._awaited: dict[str, AwaitedStart] = {}
+        self._awaited: dict[str, AwaitedStart] = {}  # in the order in which they were given their places
         self._taken: dict[tuple[str, str], tuple[int, int]] = {}  # (preemptor, victim): the world and the cycle
         self.started = 0
         self.excused: Counter[str] = Counter()
 
     @property
     def waiting(self) -> int:
-        """How many have not started when the log ends."""
-        return len(self._awaited)
+        """How many of those for whom tasks were evicted have not started when the log ends."""
+        return sum(awaited.eviction is not None for awaited in self._awaited.values())
 
     def restarted(self) -> None:
         """Another scheduler goes on: it does not know the places that were given."""
-        self.excused["the scheduler restarted"] += len(self._awaited)
+        self.excused["the scheduler restarted"] += self.waiting
         self._awaited = {}
         self._taken = {}
 
     def before(self, ledger: Ledger, decisions: Sequence[Decision]) -> None:
         """Follow a cycle, before its decisions are entered: who starts, and who can no longer keep its place."""
         for decision in decisions:
-            if decision.does == "bind" and self._awaited.pop(decision.task, None) is not None:
+            if decision.does not in ("bind", "pipeline"):
+                continue
+            awaited = self._awaited.pop(decision.task, None)
+            if awaited is None:
+                continue
+            if decision.does == "pipeline" or decision.node != awaited.claim.node:
+                _give_up(ledger, decision.task)  # it had returned to pending before it got another place
+            if awaited.eviction is not None and decision.does == "bind":
                 self.started += 1
+            elif awaited.eviction is not None:
+                self.excused["it was given another place"] += 1
         self._judge(ledger)
 
-    def after(self, ledger: Ledger, takings: Sequence[Taking]) -> None:
+    def after(self, ledger: Ledger, takings: Sequence[Taking], decisions: Sequence[Decision]) -> None:
         """Follow a cycle, when its decisions are entered."""
+        made_room = {claim.task: taking for taking in takings for claim in taking.claims}
+        for decision in decisions:
+            taking = made_room.get(decision.task)
+            if decision.does == "pipeline":
+                self._expect(ledger, taking, decision)
+            elif decision.does == "bind" and taking is not None:
+                self.started += decision.job == taking.preemptor
         for taking in takings:
             self._turn(ledger, taking)
-            for claim in taking.claims:
-                self._expect(ledger, taking, claim)
 
-    def _expect(self, ledger: Ledger, taking: Taking, claim: Decision) -> None:
-        if claim.does == "bind":
-            self.started += claim.job == taking.preemptor
-            return
-        if claim.task in self._awaited:
-            self.excused["it was given another place"] += 1
-        found = self._findings
-        here = [each.task for each in taking.evictions if each.node == claim.node]
-        victims = tuple(here or (each.task for each in taking.evictions))
-        others = tuple(each.task for each in taking.claims)
+    def _expect(self, ledger: Ledger, taking: Taking | None, claim: Decision) -> None:
+        evictions = taking.evictions if taking is not None else []
+        here = [each.task for each in evictions if each.node == claim.node]
+        victims = tuple(here or (each.task for each in evictions))
+        others = tuple(each.task for each in taking.claims) if taking is not None else (claim.task,)
         node = ledger.nodes[claim.node].spec if claim.node in ledger.nodes else None
+        found, eviction = self._findings, evictions[0] if evictions else None
         self._awaited[claim.task] = AwaitedStart(
-            taking.evictions[0], claim, victims, others, found.cycle, found.now, found.line, node
+            eviction, claim, victims, others, found.cycle, found.now, found.line, node
         )
 
     def _judge(self, ledger: Ledger) -> None:
-        for key, awaited in list(self._awaited.items()):
+        # The last one first: where several were promised more room than there is, they return to pending in this order.
+        for key, awaited in reversed(list(self._awaited.items())):
             excuse = self._excuse(ledger, awaited)
             if excuse:
-                self.excused[excuse] += 1
+                self.excused[excuse] += awaited.eviction is not None
                 del self._awaited[key]
-                task = ledger.tasks.get(key)
-                if task is not None and task.status is TaskStatus.PIPELINED:
-                    ledger.move(task, TaskStatus.PENDING, None)
-            elif not any(self._leaves(ledger, victim) for victim in awaited.victims):
+                _give_up(ledger, key)
+            elif awaited.eviction is not None and not any(self._leaves(ledger, each) for each in awaited.victims):
                 awaited.since += 1
                 if awaited.since > PATIENT_CYCLES:
                     message = (
@@ -151,3 +160,10 @@ class FollowUp:
                     "cluster has changed since",
                 )
             self._taken[(eviction.preemptor, eviction.job)] = (ledger.world, self._findings.cycle)
+
+
+def _give_up(ledger: Ledger, key: str) -> None:
+    """Return a task that waits on a node to pending."""
+    task = ledger.tasks.get(key)
+    if task is not None and task.status is TaskStatus.PIPELINED:
+        ledger.move(task, TaskStatus.PENDING, None)
