@@ -30,7 +30,6 @@ class AwaitedStart:
     eviction: Decision | None  # the first one made for it; None: it waits for room that was being freed already
     claim: Decision
     victims: tuple[str, ...]
-    others: tuple[str, ...]  # all tasks that got places together
     cycle: int
     now: int
     line: str
@@ -91,21 +90,18 @@ class FollowUp:
         evictions = taking.evictions if taking is not None else []
         here = [each.task for each in evictions if each.node == claim.node]
         victims = tuple(here or (each.task for each in evictions))
-        others = tuple(each.task for each in taking.claims) if taking is not None else (claim.task,)
         node = ledger.nodes[claim.node].spec if claim.node in ledger.nodes else None
         found, eviction = self._findings, evictions[0] if evictions else None
-        self._awaited[claim.task] = AwaitedStart(
-            eviction, claim, victims, others, found.cycle, found.now, found.line, node
-        )
+        self._awaited[claim.task] = AwaitedStart(eviction, claim, victims, found.cycle, found.now, found.line, node)
 
     def _judge(self, ledger: Ledger) -> None:
         # The last one first: where several were promised more room than there is, they return to pending in this order.
         for key, awaited in reversed(list(self._awaited.items())):
-            excuse = self._excuse(ledger, awaited)
-            if excuse:
-                self.excused[excuse] += awaited.eviction is not None
-                del self._awaited[key]
-                _give_up(ledger, key)
+            if excuse := self._excuse(ledger, awaited):
+                self._lose(ledger, key, awaited, excuse)
+        for key, awaited in list(self._awaited.items()):
+            if not _makes_a_gang(ledger, awaited.claim.job):
+                self._lose(ledger, key, awaited, "its gang is not complete any more")
             elif awaited.eviction is not None and not any(self._leaves(ledger, each) for each in awaited.victims):
                 awaited.since += 1
                 if awaited.since > PATIENT_CYCLES:
@@ -116,14 +112,18 @@ class FollowUp:
                     self._findings.add("evictions for a start", awaited.eviction, message)
                     del self._awaited[key]
 
+    def _lose(self, ledger: Ledger, key: str, awaited: AwaitedStart, excuse: str) -> None:
+        """A task lost its place for a reason that the log shows."""
+        self.excused[excuse] += awaited.eviction is not None
+        del self._awaited[key]
+        _give_up(ledger, key)
+
     def _excuse(self, ledger: Ledger, awaited: AwaitedStart) -> str:
         task, node = ledger.tasks.get(awaited.claim.task), ledger.nodes.get(awaited.claim.node)
         if task is None or not task.status.unfinished:
             return "its pod is gone"
         if task.status is TaskStatus.PENDING:
             return "its bind failed"
-        if any(each not in ledger.tasks for each in awaited.others):
-            return "a pod of its gang is gone"
         if node is None or not node.schedulable or node.spec != awaited.node:
             return "its node was lost or changed"
         if any(self._stays(ledger, victim) for victim in awaited.victims):
@@ -167,3 +167,12 @@ def _give_up(ledger: Ledger, key: str) -> None:
     task = ledger.tasks.get(key)
     if task is not None and task.status is TaskStatus.PIPELINED:
         ledger.move(task, TaskStatus.PENDING, None)
+
+
+def _makes_a_gang(ledger: Ledger, key: str) -> bool:
+    """Whether the tasks of a job that run or wait on a node suffice for it to start or go on."""
+    job = ledger.jobs.get(key)
+    if job is None:
+        return False
+    waiting = [task for task in job.tasks.values() if task.status is TaskStatus.PIPELINED]
+    return not job.lacks([*job.started, *waiting])
