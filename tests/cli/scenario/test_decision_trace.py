@@ -1,6 +1,7 @@
 """A trace as text."""
 
 import click
+import pytest
 
 from pumice.cli.scenario.decision_trace import trace_lines
 from pumice.sim.run_report import decisions_report
@@ -76,7 +77,37 @@ def test_a_queue_in_which_nothing_starts_and_one_in_which_it_does_again():
     ]
 
 
-def test_under_steer_both_sides_stand_above_or_below_their_part():
+@pytest.mark.parametrize(
+    ("preemptor", "victim", "takes", "gives"),
+    [
+        (
+            (0.125, 0.0),
+            (-0.25, -0.125),
+            "12.50% of the cluster below its part, then 0.00%",
+            "25.00% of the cluster above its part, then 12.50%",
+        ),
+        # A task that is larger than what its side has too much.
+        (
+            (0.5, -0.1),
+            (-0.1, 0.5),
+            "50.00% of the cluster below its part, then 10.00% above",
+            "10.00% of the cluster above its part, then 50.00% below",
+        ),
+        (
+            (0.25, 0.0),
+            (0.0, 0.25),
+            "25.00% of the cluster below its part, then 0.00%",
+            "0.00% of the cluster below its part, then 25.00%",
+        ),
+        (
+            (0.25, 0.0),
+            (-0.00001, 0.25),
+            "25.00% of the cluster below its part, then 0.00%",
+            "0.00% of the cluster below its part, then 25.00%",
+        ),
+    ],
+)
+def test_under_steer_each_side_stands_above_or_below_its_part(preemptor, victim, takes, gives):
     eviction = {
         "cycle": 1,
         "type": "evict",
@@ -87,13 +118,13 @@ def test_under_steer_both_sides_stand_above_or_below_their_part():
         "ancestor": "root",
         "sides": {"preemptor": "root/b", "victim": "root/a"},
         "measure": "want",
-        "before": {"preemptor": 0.125, "victim": -0.25},
-        "after": {"preemptor": 0.0, "victim": -0.125},
+        "before": {"preemptor": preemptor[0], "victim": victim[0]},
+        "after": {"preemptor": preemptor[1], "victim": victim[1]},
     }
     assert plain(trace_lines([eviction], "want"))[2:] == [
         "            they part below root:",
-        "              b  takes: 12.50% of the cluster below its part, then 0.00%",
-        "              a  gives: 25.00% of the cluster above its part, then 12.50%",
+        f"              b  takes: {takes}",
+        f"              a  gives: {gives}",
     ]
 
 

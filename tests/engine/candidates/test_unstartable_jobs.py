@@ -5,27 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubebase.resource_vector import Registry
-from pumice.config.load import default_config
+from pumice.config.load import default_config, read_config
 from pumice.engine.candidates.unstartable_jobs import REPORT_DELAY, obstacle_of
 from pumice.engine.checkpoint.restore import restore_engine, snapshot_engine
+from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.decisions import Condition
 from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Gone
 from pumice.engine.plugins.builtin import BUILT_IN
+from pumice.model.hyper_nodes import NetworkTopology
 from pumice.model.specs import Constraints, JobPhase, JobSpec, NodeSpec, Queue, TaskSpec
 
 SECOND = 1_000_000
 GPU = 3
 
 
-def engine_with(*described: Any) -> Engine:
+def engine_with(*described: Any, config: SchedulerConfig | None = None) -> Engine:
     registry = Registry()
     registry.index("nvidia.com/gpu")
-    engine = Engine(default_config(), BUILT_IN, registry)
+    engine = Engine(config or default_config(), BUILT_IN, registry)
     for found in (Queue("root"), Queue("q", 1), NodeSpec("n", (4000, 0, 110, 0)), *described):
         engine.apply(Changed(found))
     return engine
@@ -59,8 +62,35 @@ def test_a_resource_that_nobody_has() -> None:
 def test_a_place_that_no_node_is() -> None:
     here = Constraints(node_selector=(("zone", "moon"),))
     engine = engine_with(group(), pod(0, constraints=here))
+    lacks = "no node that is large enough matches the pod's node selector, node affinity and tolerations"
+    message = f"its tasks (cpu 1) would fit no node, not even an empty one: {lacks}"
+    assert told(engine, 1, 2) == [("NoNodeFits", message)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "lacks"),
+    [
+        (
+            [NodeSpec("n", (4000, 0, 110, 0)), NodeSpec("m", (1000, 0, 110, 4000))],
+            "no node has enough of every resource",
+        ),
+        (
+            [NodeSpec("n", (4000, 0, 110, 0)), NodeSpec("m", (4000, 0, 110, 4000), unschedulable=True)],
+            "every node that is large enough is cordoned or not ready",
+        ),
+    ],
+)
+def test_what_excludes_nodes_of_which_none_lacks_one_resource_alone(nodes: list[NodeSpec], lacks: str) -> None:
+    engine = engine_with(*nodes, group(), pod(0, 2000, 1000))
     ((reason, message),) = told(engine, 1, 2)
-    assert reason == "NoNodeFits" and "matches the pod's selectors" in message
+    assert reason == "NoNodeFits" and message.endswith(f": {lacks}")
+
+
+def test_a_network_without_hyper_nodes() -> None:
+    engine = engine_with(group(topology=NetworkTopology(highest_tier=2)), pod(0))
+    lacks = "no node that is large enough is in a HyperNode of tier <= 2"
+    message = f"its tasks (cpu 1) would fit no node, not even an empty one: {lacks}"
+    assert told(engine, 1, 2) == [("NoNodeFits", message)]
 
 
 def test_more_together_than_an_empty_cluster_holds() -> None:
@@ -76,6 +106,19 @@ def test_min_resources_that_the_whole_cluster_has_not() -> None:
         "ClusterTooSmall",
         "spec.minResources asks for cpu 9, nvidia.com/gpu 1, but the cluster has cpu 4, nvidia.com/gpu 0",
     )
+
+
+def test_an_obstacle_that_returns_before_the_job_is_admitted_is_told_again() -> None:
+    config = read_config("actions: enqueue, allocate\ntiers:\n- plugins: [{name: gang}, {name: overcommit}]\n", "")
+    engine = engine_with(group("first"), *(pod(number, job="first") for number in range(4)), config=config)
+    engine.cycle(0)
+    engine.apply(Changed(group(phase=JobPhase.PENDING, min_resources=(5000, 0, 0))))
+    (found,) = told(engine, 1, 2)
+    assert found == ("ClusterTooSmall", "spec.minResources asks for cpu 5, but the cluster has cpu 4")
+    engine.apply(Changed(NodeSpec("m", (1000, 0, 110, 0))))
+    assert told(engine, 3, 4) == [] and engine.state.jobs["ns/j"].phase is JobPhase.PENDING
+    engine.apply(Gone(NodeSpec, "m"))
+    assert told(engine, 5, 6) == [found]
 
 
 def test_fewer_pods_than_its_minimum_are_told_when_that_lasts() -> None:

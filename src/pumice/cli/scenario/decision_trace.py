@@ -71,8 +71,17 @@ def _side_text(key: str, before: float, after: float) -> str:
         return f"priority {before:g}"
     if key != "want":
         return f"{key} {before:.4f}, then {after:.4f}"
-    side = "below" if max(before, after) > 0 else "above"
-    return f"{abs(before):.2%} of the cluster {side} its part, then {abs(after):.2%}"
+    first, then = _side_of_part(before), _side_of_part(after)
+    named = first or then
+    end = f" {then}" if then not in ("", named) else ""
+    return f"{abs(before):.2%} of the cluster {named or 'below'} its part, then {abs(after):.2%}{end}"
+
+
+def _side_of_part(want: float) -> str:
+    """On which side of its part somebody is whose want this is; on neither if it rounds to nothing."""
+    if f"{abs(want):.2%}" == "0.00%":
+        return ""
+    return "below" if want > 0 else "above"
 
 
 def _path_lines(path: Sequence[Decision], key: str) -> Iterator[str]:

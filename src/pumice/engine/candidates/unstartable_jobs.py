@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from kubebase.resource_vector import PODS
 from pumice.engine.candidates.job_demand import barred_shapes, can_ever_start, volume_wait
 from pumice.engine.candidates.oversized_jobs import find_oversize
@@ -19,6 +21,7 @@ from pumice.engine.candidates.units import gang_tasks, missing_to_start, parts_o
 from pumice.engine.decisions import Bind, Enqueue, Evict
 from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.placement.domain_placement import say_largest
+from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.job import Job
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import Items, JobPhase
@@ -105,6 +108,10 @@ class UnstartableJobs:
             message = "the obstacle is gone; the job waits for its turn"
             context.decided.conditions[key] = message
             context.decided.condition(key, "Unschedulable", "Waiting", message)
+        elif leaf is not None and leaf.job.phase is JobPhase.PENDING and context.policy.enqueues:
+            # Until it is admitted others write why not (``scheduler.enqueue_conditions``): over this condition, so the
+            # obstacle is news if it returns.
+            context.decided.conditions.pop(key, None)
 
     def checkpoint(self) -> dict[str, int]:
         """Since when each obstacle has existed, by job."""
@@ -235,9 +242,26 @@ def _lacking(context: SchedulingContext, shape: TaskShape) -> str:
         return f"no node has {' or '.join(absent)}"
     if short := tuple((j, most[j]) for j, amount in shape.items if amount > most[j]):
         return f"the largest node has {_amounts(context, short, pods=True)}"
+    large = np.ones(len(nodes.nodes), np.bool_)
+    for j, amount in shape.items:
+        large &= nodes.allocatable[j] >= amount
+    if not large.any():
+        return "no node has enough of every resource"
+    return _excluded_by(context, shape, [node for node, is_large in zip(nodes.nodes, large, strict=True) if is_large])
+
+
+def _excluded_by(context: SchedulingContext, shape: TaskShape, large: list[ClusterNode]) -> str:
+    """What excludes the nodes that are large enough for a task."""
+    rule, domains = shape.topology, context.state.domains
+    if not any(node.schedulable for node in large):
+        return "every node that is large enough is cordoned or not ready"
+    if rule is not None and rule.hard and rule.chain is None:
+        tiers = {tier for node in large for tier in domains.domains_of(node.name)}
+        if not any(tier <= rule.highest for tier in tiers):
+            return f"no node that is large enough is in a HyperNode of tier <= {rule.highest}"
     if shape.constraints.volumes is not None:
-        return "no node has enough of every resource, matches the pod's constraints and can use its volumes"
-    return "no node has enough of every resource and matches the pod's selectors, affinities and tolerations"
+        return "no node that is large enough matches the pod's constraints and can use its volumes"
+    return "no node that is large enough matches the pod's node selector, node affinity and tolerations"
 
 
 def _amounts(context: SchedulingContext, items: Items, *, pods: bool = False) -> str:
