@@ -22,6 +22,7 @@ from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
 from pumice.kube.resources import Resource
+from pumice.scheduler import enqueue_conditions
 from tests.support.kubectl import KUBECTL, run
 from tests.support.live_cluster import GROUPS, eventually, scheduling
 
@@ -266,6 +267,32 @@ def test_a_job_that_cannot_start_says_why(tmp_path: Path) -> None:
         assert text in {event["message"] for event in said()}
         assert {event["involvedObject"]["uid"] for event in said()} == {job(running, "large")["metadata"]["uid"]}
         assert {event["type"] for event in said()} == {"Warning"}
+
+    live(tmp_path, check)
+
+
+def test_a_job_that_is_not_admitted_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in {"FIRST_CHECK": 0.2, "TICK": 0.05, "CHECK_AGAIN": 0.1}.items():
+        monkeypatch.setattr(enqueue_conditions, name, seconds)
+
+    async def check(running: RunningCluster) -> None:
+        small = {"metadata": {"name": "small"}, "spec": {"weight": 1, "capability": {"cpu": "3"}}}
+        await running.api.create("queues.scheduling.volcano.sh", "", small)
+        await submit(running, "first", task("worker", 2, run=1000), queue="small")
+        await eventually(lambda: phase(running, "first") == "Running")
+        await submit(running, "second", task("worker", 2, run=1000), queue="small")
+
+        def said() -> list[tuple[str, str]]:
+            found = [event for event in running.api.list("events") if event["reason"] == "PodGroupPending"]
+            return [(event["involvedObject"]["name"], event["message"]) for event in found]
+
+        await eventually(lambda: bool(said()))
+        ((name, message),) = said()
+        group = next(each for each in running.api.list(GROUPS) if each["metadata"]["name"].startswith("second-"))
+        (condition,) = group["status"]["conditions"]
+        assert (name, phase(running, "second")) == ("second", "Pending") and len(pods(running)) == 2
+        assert message == f"PodGroup {group['metadata']['name']} cannot start: {condition['message']}"
+        assert condition["message"].startswith("The job is not admitted to queue root/small: ")
 
     live(tmp_path, check)
 
