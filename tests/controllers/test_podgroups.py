@@ -15,6 +15,7 @@ from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Session
 from tests.support.live_cluster import GROUPS, eventually, live, scheduling
 
+LABEL = "volcano.sh/queue-name"
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u-job", "controller": True}
 
 
@@ -152,6 +153,23 @@ def test_an_owner_speaks_for_its_pods_but_not_of_whose_they_are() -> None:
     found = group_of(pod(metadata={"ownerReferences": [SET]}), {"metadata": {"annotations": said}})
     assert found["metadata"]["annotations"] == {"volcano.sh/preemptable": "true"}
     assert found["spec"] == {"minMember": 1, "queue": "web"}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "labels", "of_owner", "queue"),
+    [
+        ({}, {LABEL: "web"}, {}, "web"),
+        ({QUEUE: "dev"}, {LABEL: "web"}, {}, "dev"),
+        ({}, {LABEL: "web"}, {QUEUE: "dev"}, "web"),
+        ({}, {QUEUE: "web"}, {}, None),  # no label of Volcano
+    ],
+)
+def test_a_pod_names_its_queue_in_an_annotation_or_a_label(
+    annotations: dict[str, str], labels: dict[str, str], of_owner: dict[str, str], queue: str | None
+) -> None:
+    about = {"ownerReferences": [SET], "annotations": annotations, "labels": labels}
+    found = group_of(pod(metadata=about), {"metadata": {"annotations": of_owner}})
+    assert found["spec"].get("queue") == queue
 
 
 @pytest.mark.parametrize(

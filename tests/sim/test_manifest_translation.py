@@ -116,6 +116,9 @@ class TestPod:
 
     def test_goes_to_the_default_queue_unless_it_says_otherwise(self):
         assert parts(pod("p"))[0].queue == "default"
+        document = pod("p")
+        document["metadata"]["labels"] = {"volcano.sh/queue-name": "dev"}
+        assert parts(document)[0].queue == "dev"
 
     @pytest.mark.parametrize("document", [pod("p", on="n", cpu=1), pod("p", "g", cpu=1)], ids=["runs", "has one"])
     def test_otherwise_gets_none(self, document):

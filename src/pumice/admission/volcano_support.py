@@ -190,7 +190,8 @@ _BUDGET = "only the plugin tdm of Volcano reads it, which does not exist here; u
 _TASK_TOPOLOGY = "counts if the configuration names the plugin task-topology; scores nodes by the tasks placed before"
 
 ANNOTATIONS: Final = (
-    *_works("scheduling.k8s.io/group-name", "volcano.sh/task-spec", "volcano.sh/queue-name"),
+    *_works("scheduling.k8s.io/group-name", "volcano.sh/task-spec"),
+    _differs("volcano.sh/queue-name", "a label of that name counts on a pod as well"),
     *_works("scheduling.volcano.sh/queue-name", "scheduling.volcano.sh/group-min-member", "volcano.sh/preemptable"),
     *_works("volcano.sh/sla-waiting-time", "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"),
     _no_effect("volcano.sh/cooldown-time", "the argument reclaim.minRuntime protects tasks that just started"),

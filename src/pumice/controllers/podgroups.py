@@ -83,7 +83,7 @@ def group_of(pod: Document, made_by: Document | None = None) -> Document:
     }
     said = {**(_annotations(made_by) if made_by else {}), USER: "", **_annotations(pod)}  # not verified on owners
     spec: Document = {"minMember": min(_count(said.get(MIN_MEMBER, "")), _wanted(made_by))}
-    if queue := queue_name(_annotations(pod)) or queue_name(said):
+    if queue := queue_name(_annotations(pod), pod["metadata"].get("labels")) or queue_name(said):
         spec["queue"] = queue
     if pod["spec"].get("priorityClassName"):
         spec["priorityClassName"] = pod["spec"]["priorityClassName"]

@@ -112,7 +112,7 @@ def _group_of_one(task: TaskSpec, metadata: api_types.Metadata, subject: str) ->
         return JobSpec(
             namespace=task.namespace,
             name=task.name,
-            queue=queue_name(metadata.annotations) or DEFAULT_QUEUE,
+            queue=queue_name(metadata.annotations, metadata.labels) or DEFAULT_QUEUE,
             created=task.created,
             user=user(metadata),
             longest_wait=longest_wait(metadata),

@@ -95,9 +95,7 @@ class SimulatedAdmission:
         verdict = admit(_request(CREATE if old is None else UPDATE, resource, new, old), self.view)
         refusals = verdict.refusals
         if translated.kind == "Pod":
-            annotations = document["metadata"].get("annotations") or {}
-            named = next((name for name in QUEUE_NAMES if annotations.get(name)), QUEUE_NAMES[0])
-            where = f"metadata.annotations[{named}]"
+            where = _queue_field(document["metadata"])
             refusals = [replace(one, field=where) if one.field == SPEC_QUEUE else one for one in refusals]
         return verdict.object or new, refusals
 
@@ -189,7 +187,16 @@ def _job_object(translated: TranslatedManifest, document: Mapping[str, Any]) -> 
     about: Object = {key: value for key, value in given.items() if key != "ownerReferences"}  # it has no owner here
     about["namespace"] = group.namespace
     if translated.kind == "Pod":
-        queue = queue_name(about.get("annotations") or {})
+        queue = queue_name(about.get("annotations") or {}, about.get("labels"))
         return PODGROUPS, {"metadata": about, "spec": {"queue": queue} if queue else {}}
     resource = JOBS if translated.kind == "Job" else PODGROUPS
     return resource, {**document, "metadata": about, "spec": document.get("spec") or {}}
+
+
+def _queue_field(metadata: Mapping[str, Any]) -> str:
+    """The field in which a pod names its queue, or could."""
+    annotations = metadata.get("annotations") or {}
+    named = next((name for name in QUEUE_NAMES if annotations.get(name)), "")
+    if not named and (metadata.get("labels") or {}).get(QUEUE_NAMES[0]):
+        return f"metadata.labels[{QUEUE_NAMES[0]}]"
+    return f"metadata.annotations[{named or QUEUE_NAMES[0]}]"

@@ -18,7 +18,10 @@ from pumice.model.specs import DisruptionBudget
 PREEMPTABLE = "volcano.sh/preemptable"
 USER = "volcano.sh/user"
 QUEUE_NAMES = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
-"""Annotations with which a namespace or a pod names a queue; if both are there the first counts."""
+"""Annotations with which a namespace or a pod names a queue; if both are there the first counts.
+
+The first may also be a label of a pod, as it is of the pods of Volcano Jobs.
+"""
 WAITING_TIMES = ("volcano.sh/sla-waiting-time", "sla-waiting-time")
 
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
@@ -54,9 +57,10 @@ def user(metadata: api_types.Metadata) -> str | None:
     return found
 
 
-def queue_name(annotations: Mapping[str, str]) -> str:
-    """The queue that the annotations of a namespace or a pod name; empty: none."""
-    return next((annotations[name] for name in QUEUE_NAMES if annotations.get(name)), "")
+def queue_name(annotations: Mapping[str, str], labels: Mapping[str, str] | None = None) -> str:
+    """The queue that the annotations of a namespace or a pod name, or else the labels of a pod; empty: none."""
+    named = next((annotations[name] for name in QUEUE_NAMES if annotations.get(name)), "")
+    return named or (labels or {}).get(QUEUE_NAMES[0], "")
 
 
 def longest_wait(metadata: api_types.Metadata) -> int | None:
