@@ -12,6 +12,7 @@ import pytest
 
 from pumice.engine.config.scheduler_config import DEFAULT_CONFIG
 from pumice.install.manifests import definitions
+from tests.support.controller_manager import controller_manager
 from tests.support.installed import HOME, Real, pumice, real_server, until
 from tests.support.kubectl import Namespace
 
@@ -36,6 +37,7 @@ UNSUPPORTED_DEFINITION = {
         "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": SCHEMA}],
     },
 }
+STATUS_CONTROLLER = "validatingadmissionpolicy-status-controller"
 UNSUPPORTED = {"apiVersion": "nodeinfo.volcano.sh/v1alpha1", "kind": "Numatopology", "metadata": {"name": "node-1"}}
 
 
@@ -101,6 +103,21 @@ def test_installer_installs_reinstalls_and_uninstalls(real):
 
     real.kubectl(HOME)("apply", "--server-side", "-k", str(KUSTOMIZE))
     assert kubectl("get", KINDS, "-A", "-l", OURS, "-o", "name").count("\n") == everything
+
+
+def test_what_controllers_write_is_no_change_of_the_installation(real):
+    kubectl = real.kubectl()
+
+    def judged() -> bool:
+        found = kubectl.object("validatingadmissionpolicies", "-l", OURS)["items"]
+        return bool(found) and all((one.get("status") or {}).get("observedGeneration") for one in found)
+
+    with controller_manager(real.admin, real.folder / "controllers.log", (STATUS_CONTROLLER,)):
+        first = install(real)
+        assert any("validatingadmissionpolicy" in line for line in first)
+        until(judged, what="kube-controller-manager writes the status of the policies")
+        for _ in range(2):
+            assert [line for line in install(real) if line.endswith(" configured")] == []
 
 
 def test_beside_volcano_and_in_its_place(real):

@@ -20,6 +20,8 @@ Object = dict[str, Any]
 
 FIELD_MANAGER = "pumice-install"
 """The field manager of everything that is applied."""
+BOOKKEEPING = ("managedFields", "resourceVersion")
+"""Metadata that the server keeps for itself."""
 POLL_SECONDS, ESTABLISH_TIMEOUT = 0.2, 30.0
 """Seconds between two reads of a new CRD, and until it must be Established."""
 
@@ -111,8 +113,13 @@ def _get_existing(client: Client, wanted: Object) -> Object | None:
 def _apply_result(before: Object | None, after: Object) -> str:
     if before is None:
         return "created"
-    same = before["metadata"].get("resourceVersion") == after["metadata"].get("resourceVersion")
-    return "unchanged" if same else "configured"
+    return "unchanged" if _content(before) == _content(after) else "configured"
+
+
+def _content(found: Object) -> Object:
+    """An object without the record of who set which field, which the server may write anew although nothing changes."""
+    about = {name: value for name, value in found["metadata"].items() if name not in BOOKKEEPING}
+    return {**found, "metadata": about}
 
 
 def _await_served(client: Client, definition: Object, sleep: Callable[[float], None]) -> None:

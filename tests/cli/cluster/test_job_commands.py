@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from pumice.kube.client.sync_client import Client
-from pumice.kube.resources import COMMANDS, JOBS, NAMESPACES, QUEUES
+from pumice.kube.resources import COMMANDS, JOBS, NAMESPACES, POD_GROUPS, QUEUES
 from tests.cli.cluster.calls import Caller
 from tests.cli.command import program
 
@@ -273,6 +273,30 @@ def test_job_view_describes_a_job(call: Caller, client: Client) -> None:
     shown = call.said("vcctl job view words")
     assert "Queue:      left\n" in shown and "Phase:      Pending\n" in shown
     assert shown.splitlines()[-1].endswith("  Seen    look here")
+
+
+def test_job_view_shows_the_evictions_of_its_pods(call: Caller, client: Client) -> None:
+    call.said("vsub loser -q left -r 2")
+    job = client.get(JOBS.path("default", "loser"))
+    owner = {"apiVersion": JOBS.api_version, "kind": "Job", "name": "loser", "uid": job["metadata"]["uid"]}
+    group = {"metadata": {"name": "loser-1", "ownerReferences": [owner]}, "spec": {"minMember": 1, "queue": "left"}}
+    kind = {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind}
+    client.create(POD_GROUPS.path("default"), {**kind, **group})
+    for name, reason in (
+        ("loser-1", "Evict"),
+        ("other", "Else"),
+    ):  # as the scheduler reports it, and one of another job
+        about = {**kind, "namespace": "default", "name": name}
+        said = {
+            "type": "Normal",
+            "reason": reason,
+            "message": "Evicted pod loser-main-1 from node n",
+        }
+        event = {"apiVersion": "v1", "kind": "Event", "metadata": {"generateName": "e-"}, "involvedObject": about}
+        client.create("/api/v1/namespaces/default/events", {**event, **said})
+    shown = call.said("vcctl job view loser")
+    assert shown.splitlines()[-1].endswith("  Evict   Evicted pod loser-main-1 from node n")
+    assert "Else" not in shown
 
 
 # ---- changing ------------------------------------------------------------------------------------------------------
