@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.support.processes import run_process
 
 ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = ROOT / "docs" / "volcano-support.md"
+LINKS = [
+    *((PAGE, link) for link in re.findall(r"\]\(([^):]+)\)", PAGE.read_text(encoding="utf-8"))),
+    *((ROOT / "README.md", link) for link in re.findall(r"\]\((docs/volcano-support\.md[^)]*)\)", README)),
+]
 
 
 def test_the_page_is_up_to_date():
@@ -22,4 +31,14 @@ def test_the_page_is_up_to_date():
         encoding="utf-8",
         check=True,
     )
-    assert (ROOT / "docs" / "volcano-support.md").read_text(encoding="utf-8") == done.stdout
+    assert PAGE.read_text(encoding="utf-8") == done.stdout
+
+
+@pytest.mark.parametrize(("page", "link"), LINKS)
+def test_links_lead_to_a_page_and_its_heading(page: Path, link: str) -> None:
+    name, _, anchor = link.partition("#")
+    target = page.parent / name if name else page
+    assert target.exists()
+    if anchor:
+        headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}

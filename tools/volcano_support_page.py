@@ -46,7 +46,8 @@ What a user of Volcano finds here, and what not.
 
 [Kinds](#kinds) · [Fields](#fields) · [Annotations](#annotations) · [Job plugins](#job-plugins) ·
 [Actions](#actions) · [Scheduler plugins](#scheduler-plugins) · [Arguments](#arguments) · [Flags](#flags) ·
-[Commands](#commands) · [End-to-end suites](#end-to-end-suites)
+[Commands](#commands) · [Other schedulers](#other-schedulers) · [Manifests](#manifests) ·
+[End-to-end suites](#end-to-end-suites)
 
 ## Kinds
 
@@ -89,6 +90,36 @@ that is not in this table.
 
 """
 
+
+OTHERS = """
+## Other schedulers
+
+What users of Slurm, Kueue, YuniKorn, YARN, Armada or Run:ai may look for, and Volcano does not have either, or has not
+whole.
+
+| feature | | reason, or where it is |
+|---|---|---|
+| web page | works | [ui.md](ui.md) |
+| arrays, sweeps | works | `vsub --array`; [agent.md](agent.md#arrays-order-options-in-scripts) |
+| chains, schedules | works | JobFlow and CronJob ([jobs.md](jobs.md)), `vsub --after` |
+| only my jobs | works | `vjobs --me`, `pumice top --view users` |
+| Python library | works | [engine.md](engine.md) |
+| shares of users and accounts | differs | Queues are the accounts; inside a queue users have minimums \
+and limits, and namespaces weights. |
+| place in the line, expected start | differs | `pumice why` shows who is served before the job, and when it starts by \
+reclaim or preemption. It forecasts no end of running jobs: nobody says how long they will run. |
+| accounting of months | not there | No database is kept: [metrics](metrics.md) go to Prometheus, and \
+[decision logs](last-night.md) tell what ran when, as far back as they are kept. |
+| usage that decays | not there | A part follows from queues, jobs and nodes as they are now, so that it can be solved \
+exactly, replayed and audited. Who used much last week is not charged for it. |
+| parts of GPUs | differs | By memory or number of cards with the plugin `deviceshare`. MIG instances that a device \
+plugin offers as resources (`nvidia.com/mig-1g.5gb`) count as any resource; nothing repartitions GPUs. |
+| dynamic resource allocation | not there | The scheduler allocates no devices for resource claims; admission warns. |
+| interactive sessions, notebooks | not there | Their pods are scheduled as all others (`schedulerName: pumice`), and \
+what they need to start at once is a queue with a guarantee. Opening a session is up to JupyterHub or `kubectl exec`. |
+| packages in registries | not there | The image, the chart and the wheel are built from a checkout: \
+[install.md](install.md). |
+"""
 
 SUITES_HEAD = """
 ## Manifests
@@ -159,6 +190,7 @@ def _parts() -> Iterator[str]:
     yield from _table("flag", _flags())
     yield "\n## Commands\n\n"
     yield from _table("command", PROGRAMS)
+    yield OTHERS
     yield from _suites()
 
 
