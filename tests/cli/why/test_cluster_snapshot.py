@@ -95,6 +95,23 @@ def test_every_name_finds_its_group() -> None:
     assert snapshot.find("work", "default").requested_name == "default/work"
 
 
+def test_jobs_are_named_whose_controllers_made_their_groups() -> None:
+    def group(name: str, version: str, owner: str) -> Document:
+        found = made("PodGroup", name, owner=owner)
+        found["metadata"]["ownerReferences"][0]["apiVersion"] = version
+        return found
+
+    snapshot = ClusterSnapshot(
+        Still(
+            made("PodGroup", "own"),
+            group("train-1f", "batch.volcano.sh/v1alpha1", "Job/train"),
+            group("podgroup-1", "batch/v1", "Job/work"),
+            group("ray-tune-pg", "ray.io/v1", "RayCluster/tune"),
+        )
+    )
+    assert snapshot.job_names() == {"default/train-1f": "default/train", "default/podgroup-1": "default/work"}
+
+
 def test_objects_without_podgroup_are_explained() -> None:
     suspended = made("Job", "later", "batch/v1", spec={"suspend": True})
     snapshot = ClusterSnapshot(Still(suspended, vcjob("new", "Pending"), pod("alone")))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import re
+from dataclasses import replace
 
 import click
 import pytest
@@ -50,6 +52,32 @@ def test_a_narrow_terminal_shows_all_levels(report: WaitReport) -> None:
         name = rung.ours.name.rpartition("/")[2] if rung.ours.name.startswith("root/") else rung.ours.name
         assert {name, f"{name}:"} & {*said}
     assert said.count("used") >= len(report.contest.rungs)
+
+
+def test_jobs_stand_for_their_podgroups(report: WaitReport) -> None:
+    contest = report.contest
+    assert contest is not None
+    group = "default/train-579de541-9f0d-44ef-9ccc-8586a0f02f20"
+    level = replace(contest.rungs[-1], ours=replace(contest.rungs[-1].ours, name=group))
+    answer = copy.copy(report)
+    answer.job, answer.verdict = group, f"{group} waits: it is late"
+    answer.contest = replace(contest, rungs=[*contest.rungs[:-1], level], first_job=group)
+    answer.needs = [f"no action needed: it preempts in 57 s: 3 tasks of {group}, root/{group}-1 are evicted (reclaim)"]
+    for columns in (None, 80):
+        lines = [click.unstyle(line) for line in report_lines(answer, columns=columns, names={group: "default/train"})]
+        assert lines[0] == "default/train waits: it is late"
+        assert next(line.strip() for line in lines if group in line) == f"PodGroup {group}"
+        assert any(line.strip().startswith("default/train") for line in lines[lines.index("TURN") :])
+        assert not any("would be served first" in line for line in lines)
+        assert f"of default/train, root/{group}-1 are evicted (reclaim)" in " ".join(words(lines))
+    heading = lines_of(answer, {group: "default/train"}, "LEVEL")
+    plain = lines_of(answer, {}, "LEVEL")
+    assert len(heading) < len(plain), "the columns are as wide as what they show"
+
+
+def lines_of(answer: WaitReport, names: dict[str, str], start: str) -> str:
+    lines = (click.unstyle(line).strip() for line in report_lines(answer, names=names))
+    return next(line for line in lines if line.startswith(start))
 
 
 def test_parts_of_devices_are_decimals() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -23,8 +23,10 @@ from pumice.kube.decode.container_states import blocked_summary
 SECOND = 1_000_000
 
 
-def explain_in_cluster(jobs: Sequence[str], cluster: Cluster, config: Path | None) -> list[WaitReport | None]:
-    """The answer about each job; None: not found, which a message says."""
+def explain_in_cluster(
+    jobs: Sequence[str], cluster: Cluster, config: Path | None
+) -> tuple[list[WaitReport | None], Mapping[str, str]]:
+    """The answer about each job (None: not found, which a message says), and names of jobs by their PodGroups."""
     chosen = read_config_file(config)
     with _garbage_kept():
         return _explain_by_snapshot(jobs, cluster, chosen)
@@ -44,7 +46,7 @@ def _garbage_kept() -> Iterator[None]:
 
 def _explain_by_snapshot(
     jobs: Sequence[str], cluster: Cluster, chosen: SchedulerConfig | None
-) -> list[WaitReport | None]:
+) -> tuple[list[WaitReport | None], Mapping[str, str]]:
     snapshot, now = ClusterSnapshot(cluster.client, cluster.namespace), int(time.time() * SECOND)
     rules = policy_in_force(snapshot.scheduler, chosen)
     found = [_look_up(job, snapshot, cluster.namespace) for job in jobs]
@@ -69,7 +71,7 @@ def _explain_by_snapshot(
     for one in answers:
         if one is not None:
             one.notes += snapshot.denied_notes(cluster.namespace)
-    return answers
+    return answers, snapshot.job_names()
 
 
 def _look_up(job: str, snapshot: ClusterSnapshot, namespace: str) -> JobLookup | None:

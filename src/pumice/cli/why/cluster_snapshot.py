@@ -23,6 +23,7 @@ from pumice.cli.cluster.denied_lists import list_if_allowed
 from pumice.cli.why.job_precheck import creation_refusal, ended_message, missing_pods_message, phase_of
 from pumice.cli.why.scheduler_policy import published_scheduler
 from pumice.config.plugin_loader import plugin_factories
+from pumice.controllers.podgroups import PREFIX
 from pumice.engine.checkpoint.engine_checkpoint import EngineCheckpoint, PreemptorsCheckpoint, ReservationsCheckpoint
 from pumice.engine.config.scheduler_config import SchedulerConfig
 from pumice.engine.engine import Engine
@@ -195,6 +196,16 @@ class ClusterSnapshot:
         if wanted in ("", "pod") and (found := self._find_pod(namespace, name)) is not None:
             return found
         raise NoSuchJobError(self._not_found_message(name, namespace, wanted))
+
+    def job_names(self) -> dict[str, str]:
+        """Namespace and name of the jobs whose controllers made PodGroups for them, by the keys of the PodGroups."""
+        found = {}
+        for group in self.documents[POD_GROUPS.name]:
+            about = group["metadata"]
+            for owner in _owners(group):
+                if owner.get("apiVersion") == JOBS.api_version or about["name"].startswith(PREFIX):
+                    found[key_of(group)] = f"{about['namespace']}/{owner['name']}"
+        return found
 
     def in_namespace(self, resource: Resource[Any], namespace: str) -> Iterator[Document]:
         """The objects of a resource in a namespace."""

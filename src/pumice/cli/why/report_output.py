@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,26 +30,34 @@ TIME_FIELDS = frozenset(
     }
 )
 
+KEY = re.compile(r"[^\s/()]+/[a-z0-9.-]*[a-z0-9]")
+"""Namespace and name of an object in a text."""
+NO_NAMES: Mapping[str, str] = {}
 MIN_COLUMNS = 40
 """Lines are not wrapped to less than this."""
 NAMED_CONTAINERS = 5
 """The maximum number of blocked containers that the text names."""
 
 
-def report_lines(answer: WaitReport, *, virtual: bool = False, columns: int | None = None) -> Iterator[str]:
-    """All of it. Virtual: times are those of a scenario, which begins at 0. With ``columns``, lines are that long."""
-    yield from (click.style(line, bold=True) for line in _wrapped(answer.verdict, columns))
+def report_lines(
+    answer: WaitReport, *, virtual: bool = False, columns: int | None = None, names: Mapping[str, str] = NO_NAMES
+) -> Iterator[str]:
+    """All of it. Virtual: times are those of a scenario, which begins at 0. With ``columns``, lines are that long.
+
+    ``names`` are those of the jobs whose controllers made PodGroups, by the keys of the PodGroups.
+    """
+    yield from (click.style(line, bold=True) for line in _wrapped(_with_names(answer.verdict, names), columns))
     for heading, lines in (
-        ("job", _job_section(answer, virtual)),
+        ("job", _job_section(answer, virtual, named=answer.job in names)),
         ("containers", _container_section(answer)),
-        ("turn", _order_section(answer, columns)),
+        ("turn", _order_section(answer, columns, names)),
         ("limits", [limit.message for limit in answer.limits]),
         ("nodes", _node_section(answer)),
         ("time", _time_section(answer)),
         ("noted", [note for note in answer.notes if note not in answer.verdict]),
         ("to start", [f"- {need}" for need in answer.needs]),
     ):
-        found = list(lines)
+        found = list(lines) if heading == "job" else [_with_names(line, names) for line in lines]
         if found:
             yield ""
             yield click.style(heading.upper(), fg="cyan")
@@ -69,10 +77,10 @@ def _wrapped(line: str, columns: int | None) -> list[str]:
 # ---- sections ----------------------------------------------------------------------------------------------------
 
 
-def _job_section(answer: WaitReport, virtual: bool) -> Iterator[str]:
+def _job_section(answer: WaitReport, virtual: bool, *, named: bool) -> Iterator[str]:
     if not answer.phase:
         return
-    if answer.called:
+    if answer.called or named:
         yield f"PodGroup {answer.job}"
     user = f", user {answer.user}" if answer.user != answer.job.partition("/")[0] else ""
     yield f"queue {answer.path or answer.queue}{user}, {answer.phase} for {seconds(answer.now - answer.created)}"
@@ -108,10 +116,10 @@ def _container_section(answer: WaitReport) -> Iterator[str]:
         yield f"and {len(answer.containers) - NAMED_CONTAINERS} more"
 
 
-def _order_section(answer: WaitReport, columns: int | None) -> Iterator[str]:
-    contest = answer.contest
-    if contest is None:
+def _order_section(answer: WaitReport, columns: int | None, names: Mapping[str, str]) -> Iterator[str]:
+    if answer.contest is None:
         return
+    contest = _contest_with_names(answer.contest, names)
     rungs = contest.rungs
     wholes = any(rung.ours.whole for rung in rungs)
     table = column_table(
@@ -128,7 +136,7 @@ def _order_section(answer: WaitReport, columns: int | None) -> Iterator[str]:
     lines = list(table)
     too_wide = columns is not None and max(len(click.unstyle(line)) for line in lines) > columns - 2
     yield from _stacked_levels(contest) if too_wide else lines
-    who = contest.first_job
+    who = answer.contest.first_job
     if who is not None and who != answer.job:
         yield f"{who} would be served first{' if there were room' if contest.supposing else ''}"
     if contest.measure == "want":
@@ -138,6 +146,24 @@ def _order_section(answer: WaitReport, columns: int | None) -> Iterator[str]:
         yield click.style(f"want: how much of {part} is missing; the largest is served first", dim=True)
     else:
         yield click.style("the smallest share is served first", dim=True)
+
+
+def _contest_with_names(contest: Competition, names: Mapping[str, str]) -> Competition:
+    """The serving order with jobs in place of their PodGroups, so that the columns are as wide as what they show."""
+
+    def named(side: Competitor) -> Competitor:
+        return replace(side, name=names.get(side.name, side.name))
+
+    rungs = [
+        replace(rung, ours=named(rung.ours), first=named(rung.first) if rung.first is not None else None)
+        for rung in contest.rungs
+    ]
+    return replace(contest, rungs=rungs)
+
+
+def _with_names(line: str, names: Mapping[str, str]) -> str:
+    """A line with jobs in place of their PodGroups."""
+    return KEY.sub(lambda found: names.get(found[0], found[0]), line) if names else line
 
 
 def _stacked_levels(contest: Competition) -> Iterator[str]:

@@ -12,6 +12,8 @@ from pumice.cli.cluster.name_completion import job_names, option_value
 from pumice.cli.terminal import echo, echo_values, print_error
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pumice.engine.explain import WaitReport
 
 NO_SUCH_JOB = 1
@@ -73,18 +75,19 @@ def why(cluster: Cluster, jobs: tuple[str, ...], config: Path | None, files: tup
     \b
     Exit status: 0 explained, 1 job not found, 2 invalid usage or input.
     """
+    names: Mapping[str, str] = {}
     if files:
         namespace = option_value(click.get_current_context(), "namespace") or "default"
         answers = [_explain_in_scenario(job, namespace, files, config) for job in jobs]
     else:
         from pumice.cli.why.cluster_answers import explain_in_cluster
 
-        answers = explain_in_cluster(jobs, cluster, config)
-    _print_answers(answers, output, virtual=bool(files))
+        answers, names = explain_in_cluster(jobs, cluster, config)
+    _print_answers(answers, output, names, virtual=bool(files))
     return NO_SUCH_JOB if None in answers else 0
 
 
-def _print_answers(answers: list[WaitReport | None], output: str, *, virtual: bool) -> None:
+def _print_answers(answers: list[WaitReport | None], output: str, names: Mapping[str, str], *, virtual: bool) -> None:
     import shutil
     import sys
 
@@ -95,7 +98,7 @@ def _print_answers(answers: list[WaitReport | None], output: str, *, virtual: bo
         for number, answer in enumerate(one for one in answers if one is not None):
             if number:
                 echo("")
-            for line in report_lines(answer, virtual=virtual, columns=columns):
+            for line in report_lines(answer, virtual=virtual, columns=columns, names=names):
                 echo(line)
         return
     values = [report_values(answer, virtual=virtual) if answer is not None else None for answer in answers]
