@@ -171,6 +171,19 @@ def test_a_field_without_effect_is_warned_of(resource, feature):
     assert admit(Request("CREATE", resource, plain), AROUND).warnings == []
 
 
+@pytest.mark.parametrize(
+    ("resource", "feature"),
+    [(resource, feature) for resource, feature in WITHOUT_EFFECT if resource != PODS and IN_POD not in feature.name],
+    ids=lambda given: getattr(given, "name", given),
+)
+def test_kubectl_explain_says_that_a_field_has_no_effect(resource, feature):
+    (found,) = (one for one in definitions() if one["metadata"]["name"] == resource)
+    schema = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    for part in feature.name.split("."):
+        schema = schema.get("items", schema)["properties"][part.removesuffix("[]")]
+    assert "it has no effect" in schema["description"]
+
+
 @pytest.mark.parametrize("name", sorted(named(ANNOTATIONS, Support.NO_EFFECT)))
 def test_an_annotation_without_effect_is_warned_of(name):
     new = group("g", "q")

@@ -6,7 +6,9 @@ import sys
 from collections import Counter
 
 import pytest
+from click.testing import CliRunner
 
+from pumice.cli.main import cli
 from pumice.cli.scenario.demo_command import IDLE_QUEUE, DemoRun
 from pumice.sim.manifest_files import read_manifests
 from pumice.sim.simulation import open_simulation
@@ -27,6 +29,14 @@ def test_snapshots_without_a_terminal():
     used = [line.split() for line in done.stdout.splitlines() if f"|--{IDLE_QUEUE}" in line]
     assert "0%" in used[0]
     assert used[-1][3:7] == ["50%", "50%", "32", "48"]
+
+
+def test_commands_to_try_next_can_be_copied(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))  # as in a checkout, where make demo calls the program by its path
+    monkeypatch.setattr(sys, "argv", [".venv/bin/pumice", "demo"])
+    said = CliRunner().invoke(cli, ["demo"], catch_exceptions=False).output
+    commands = said.partition("Try next:\n")[2].splitlines()
+    assert len(commands) == 4 and all(line.startswith("  .venv/bin/pumice ") for line in commands)
 
 
 def test_summary_is_measured():
