@@ -45,6 +45,22 @@ def test_entering(case: dict[str, Any]) -> None:
         assert verdict.object is not None and verdict.object["spec"]["queue"] == case["goes_to"]
 
 
+@pytest.mark.parametrize(
+    ("annotations", "goes_to"),
+    [
+        ({"scheduling.volcano.sh/queue-name": "a"}, "a"),
+        ({"volcano.sh/queue-name": "b"}, "b"),
+        ({"scheduling.volcano.sh/queue-name": "a", "volcano.sh/queue-name": "b"}, "b"),
+    ],
+)
+def test_annotations_that_name_the_queue_of_a_namespace(annotations: dict[str, str], goes_to: str) -> None:
+    here = {"metadata": {"name": "ns", "annotations": annotations}}
+    around = world(here, *(queue(name) for name in ("a", "b", "least")))
+    for new in (job("work", ""), group("work", "")):
+        found = ask(around, new).object
+        assert found is not None and found["spec"]["queue"] == goes_to
+
+
 def test_ids_are_unique() -> None:
     ids = [case["id"] for case in CASES["queues"] + CASES["entering"]]
     assert len(ids) == len(set(ids))
