@@ -14,6 +14,7 @@ from pumice.engine.engine import Engine
 from pumice.engine.explain.pending_reason import UNSCHEDULABLE, PendingReason, PendingReasons
 from pumice.engine.plugins.builtin import BUILT_IN
 from pumice.engine.preemption.cooldown import NO_COOLDOWN
+from pumice.model.hyper_nodes import NetworkTopology
 from pumice.model.specs import (
     Attachment,
     Constraints,
@@ -96,6 +97,14 @@ def test_unschedulable_and_unready_nodes_and_selectors(shell: Shell) -> None:
         "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
         "1 node(s) were not ready, 1 node(s) were unschedulable."
     )
+
+
+def test_what_other_plugins_say_of_nodes(shell: Shell) -> None:
+    shell.put(JobSpec("ns", "near", "q", topology=NetworkTopology(highest_tier=2), phase=JobPhase.INQUEUE))
+    shell.put(TaskSpec("ns", "near-0", (CPU, 0, 1), job="ns/near"))
+    found = reason(shell, "ns/near")
+    message = "0/3 nodes are available: 3 node(s) rejected: in no HyperNode of tier <= 2."
+    assert found == PendingReason(UNSCHEDULABLE, message)
 
 
 def test_full_nodes_have_too_many_pods(shell: Shell) -> None:

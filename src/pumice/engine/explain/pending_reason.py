@@ -307,6 +307,7 @@ def _rules(nodes: NodeTable, shape: TaskShape) -> Iterator[tuple[str, Mask]]:
         if isinstance(plugin, PredicatesPlugin):
             yield from plugin.filter_messages(shape, nodes)
             continue
+        yield from ((f"node(s) rejected: {reason}", passes) for reason, passes in plugin.node_reasons(shape, nodes))
         for mask in (plugin.node_filter(shape, nodes), plugin.node_filter_now(shape, nodes) if shape.coupled else None):
             if mask is not None:
                 yield f"node(s) were rejected by plugin {plugin.name}", mask
