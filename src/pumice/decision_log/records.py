@@ -295,16 +295,25 @@ class TargetsSeen:
     def __init__(self) -> None:
         self._solved = 0
         self._entitled: dict[str, list[int]] = {}
+        self._jobs: dict[str, tuple[list[int], str]] = {}  # by job, its target and the text of it: most stay equal
 
     def look(self, engine: Engine) -> Targets | None:
         """The targets, if they were solved again since the last call."""
         if engine.context.changes.target_version == self._solved:
             return None
         self._solved = engine.context.changes.target_version
-        found = {node.path: list(node.entitled) for node in engine.tree.root.walk() if node.kind is NodeKind.QUEUE}
+        queues = (node for node in engine.tree.root.walk_inner() if node.kind is NodeKind.QUEUE)
+        found = {node.path: list(node.entitled) for node in queues}
         changed = {path: amounts for path, amounts in found.items() if self._entitled.get(path) != amounts}
         self._entitled = found
         # Each job's target in units of 2^-32 of a task: on that grid the result does not depend on the order of
         # summation.
-        jobs = repr([(name, leaf.exact) for name, leaf in engine.tree.jobs.items()])
+        texts: dict[str, tuple[list[int], str]] = {}
+        for name, leaf in engine.tree.jobs.items():
+            known = self._jobs.get(name)
+            texts[name] = (
+                known if known is not None and known[0] == leaf.exact else (list(leaf.exact), repr((name, leaf.exact)))
+            )
+        self._jobs = texts
+        jobs = f"[{', '.join(text for _, text in texts.values())}]"
         return Targets(changed, blake2b(jobs.encode(), digest_size=8).hexdigest())

@@ -61,7 +61,7 @@ def past_moment(
         while len(kept) > 1 and kept[0].now < at - recent:
             kept.popleft()
 
-    outcome = replay(path, at=at, watch=watch, progress=progress)
+    outcome = replay(path, at=at, compare_targets=False, watch=watch, progress=progress)
     if outcome.engine is None:
         raise LogError(f"{path}: the file ends before its first cycle")
     return PastMoment(at, outcome.engine, outcome, kept)
