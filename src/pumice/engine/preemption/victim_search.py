@@ -54,6 +54,9 @@ Rank = tuple[int, tuple[tuple[float, int], ...], int, int, ReverseOrder]
 
 Asked = tuple[Rank, Task, JobNode]
 
+EqualVictims = tuple[ShareNode | None, str, tuple[int, ...], tuple[int, ...], Items | None, tuple[int, ...], Items]
+"""What the keys of an order know of a job and of what it would lose."""
+
 
 class VictimSearch:
     """The search for victims on behalf of one preemptor."""
@@ -85,6 +88,7 @@ class VictimSearch:
         self._ways: dict[JobNode, tuple[int, bool, tuple[tuple[float, int], ...]]] = {}
         self._asked_at: dict[int, list[Asked]] = {}
         self._refused: set[tuple[JobNode, TaskShape, ClusterNode | None]] = set()  # victims that a plugin vetoed
+        self._objected: set[EqualVictims] = set()  # the rule objects to evicting one of these alone
         self._tentative = True  # whether evictions are in effect that may be undone
         self.gangs_spared: dict[JobNode, float] = {}  # jobs too large for this preemptor alone, and their size
         self.allowed_gang: JobNode | None = None
@@ -98,6 +102,7 @@ class VictimSearch:
         """The node for a task of this shape and the victims on it; None if there is none."""
         self._ways.clear()
         self._asked_at.clear()
+        self._objected.clear()
         self._tentative = bool(transaction.all_evictions())
         free = self._without_victims(shape, transaction)
         if free is not None:
@@ -350,7 +355,9 @@ class VictimSearch:
     def _evict(self, victims: Victims, leaf: JobNode, transaction: Transaction, *, for_good: bool = False) -> bool:
         """Evict tentatively; undone on an objection. ``for_good``: no eviction precedes this one, so a veto lasts."""
         items = victims[0].shape.ask if len(victims) == 1 else _sum(victims)
-        if not self.rule.may_lose(leaf, items):
+        # Keys tell apart neither the tasks of a job nor equal jobs; who inherits a target depends on the node.
+        equal = _equal_victims(leaf, items) if for_good and not (self._tentative or self.rule.by_target) else None
+        if equal in self._objected or not self.rule.may_lose(leaf, items):
             return False
         if not self._plugins_agree(victims, leaf):
             if for_good and len(victims) == 1:
@@ -365,6 +372,8 @@ class VictimSearch:
                 return True
             if whole:
                 self.gangs_spared[leaf] = part_of(items, self._context.state.capacity)
+        elif equal is not None:
+            self._objected.add(equal)
         undo_evictions(victims, transaction)
         return False
 
@@ -472,6 +481,10 @@ def still_viable(context: SchedulingContext, job: Job | None, transaction: Trans
     if job is None or not job.running or context.policy.can_go_on(job):
         return True
     return all(gone.task.job is not job for gone in transaction.all_evictions())
+
+
+def _equal_victims(leaf: JobNode, items: Items) -> EqualVictims:
+    return leaf.parent, leaf.user, leaf.rank_class, tuple(leaf.held), leaf.ask, leaf.able_asks, items
 
 
 def undo_evictions(victims: Victims, transaction: Transaction) -> None:
