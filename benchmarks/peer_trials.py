@@ -43,6 +43,13 @@ PEERS = (
         "hierarchical DRF, predicates and node order; of many nodes it looks at a sample",
         gangs=True,
     ),
+    Peer(
+        "kube-scheduler",
+        "kube-scheduler",
+        "its default profile, which looks at a sample of many nodes; no queues: pods are served as they were created;"
+        " gangs are behind feature gates",
+        gangs=True,
+    ),
 )
 SHARED_FOLDERS = ("kubeobjects", "trial")  # of peers/: what the programs have in common
 

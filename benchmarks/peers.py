@@ -37,7 +37,8 @@ from benchmarks.peer_trials import (
     run_pumice,
 )
 
-WORKLOADS = ("A", "B", "C", "C-gang")  # workloads that fit completely, so that all systems reach the same result
+# Workloads that fit completely, so that all systems reach the same result.
+WORKLOADS = ("A", "B", "C", "C-gang", "SchedulingBasic")
 NO_PEER = 3  # exit status
 PEER_NAMES = [peer.folder for peer in PEERS]
 EXISTING = click.Path(exists=True, file_okay=False, path_type=Path)
