@@ -10,6 +10,8 @@ import msgspec
 from benchmarks.peer_trials import PEERS, Trial
 
 COMPILED, PURE = "Pumice, compiled", "Pumice, pure Python"
+ADMITTERS = {peer.name for peer in PEERS if not peer.picks_nodes}
+DAGGER, ADMITS = "†", "picks no nodes: these are the tasks of admitted jobs."
 
 
 class Summary(msgspec.Struct):
@@ -79,6 +81,10 @@ def table(summaries: list[Summary], left_out: dict[str, str]) -> str:
             "",
             "Median (range) of the runs; CPU time of all threads for each placement.",
             *dict.fromkeys(f"* {s.system}: {s.reason}; its rate is that until then" for s in summaries if s.partial),
+            *(
+                f"{DAGGER} {name} picks no nodes: these are the tasks of admitted jobs."
+                for name in sorted(ADMITTERS & shown)
+            ),
             *(f"{peer.name}: {peer.remark}." for peer in PEERS if peer.name in shown),
             *(f"{name} is not in the table: {reason}" for name, reason in left_out.items()),
         ]
@@ -87,11 +93,11 @@ def table(summaries: list[Summary], left_out: dict[str, str]) -> str:
 
 def row(summary: Summary, forms: list[str]) -> list[str]:
     """For example `C`, `YuniKorn v1.9.0`, `4,284 (4,101-4,333)`, `13.5x`, `7.5x`, `310 µs`, `458 MiB`."""
-    star = "*" if summary.partial else ""
+    marks = DAGGER * (summary.system in ADMITTERS) + "*" * summary.partial
     return [
         summary.workload,
         f"{summary.system} {summary.version}".rstrip(),
-        f"{summary.median:,.0f}{star} ({summary.min:,.0f}-{summary.max:,.0f})",
+        f"{summary.median:,.0f}{marks} ({summary.min:,.0f}-{summary.max:,.0f})",
         *(f"{summary.times[form]:,.1f}x" if form in summary.times else "" for form in forms),
         f"{summary.cpu_microseconds:,.0f} µs",
         f"{summary.peak_rss_mib:,.0f} MiB",

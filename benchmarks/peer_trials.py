@@ -29,6 +29,7 @@ class Peer(NamedTuple):
     folder: str
     remark: str  # what its loop does and does not do; Pumice's has queues at every level, gangs and predicates
     gangs: bool = False  # whether its scheduling loop can place a job's tasks all or none
+    picks_nodes: bool = True  # otherwise it admits jobs to quotas, and the tasks of an admitted job count as placed
 
 
 PEERS = (
@@ -49,6 +50,13 @@ PEERS = (
         "its default profile, which looks at a sample of many nodes; no queues: pods are served as they were created;"
         " gangs are behind feature gates",
         gangs=True,
+    ),
+    Peer(
+        "Kueue",
+        "kueue",
+        "fair sharing in a tree of cohorts; admits whole jobs to quotas and leaves nodes to another scheduler",
+        gangs=True,
+        picks_nodes=False,
     ),
 )
 SHARED_FOLDERS = ("kubeobjects", "trial")  # of peers/: what the programs have in common

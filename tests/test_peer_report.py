@@ -56,6 +56,13 @@ def test_table_marks_stopped_runs_and_names_who_is_missing() -> None:
     assert "kube-scheduler is not in the table: Go is not installed" in text
 
 
+def test_table_says_which_rates_are_of_admitted_jobs() -> None:
+    text = table(summarise([trial(PURE, 14_000), trial("Kueue", 7_000, version="v0.19.2", partial=True)]), {})
+    assert "7,000†* (7,000-7,000)" in next(line for line in text.splitlines() if "Kueue v0.19.2" in line)
+    assert "† Kueue picks no nodes: these are the tasks of admitted jobs." in text
+    assert "†" not in table(summarise([trial(PURE, 14_000), trial("KAI", 7_000)]), {})
+
+
 def test_system_that_placed_nothing_has_no_multiple() -> None:
     none = trial("Volcano", 1, placements=0, placements_per_second=0.0)
     assert summarise([trial(PURE, 14_000), none])[1].times == {}

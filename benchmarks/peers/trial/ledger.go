@@ -33,6 +33,18 @@ func newLedger(w *Workload) *Ledger {
 	return l
 }
 
+// WholeCluster is the only node after OneNode.
+const WholeCluster = "cluster"
+
+// OneNode makes all nodes one, for peers that hold jobs to what the cluster has and pick no nodes.
+func (l *Ledger) OneNode() {
+	var all Resources
+	for _, c := range l.capacity {
+		all = Resources{CPU: all.CPU + c.CPU, Memory: all.Memory + c.Memory, GPU: all.GPU + c.GPU, Pods: all.Pods + c.Pods}
+	}
+	l.capacity = map[string]Resources{WholeCluster: all}
+}
+
 // Place records one placement.
 func (l *Ledger) Place(task, node string) {
 	l.mu.Lock()

@@ -49,3 +49,29 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// The same cluster as one node has 8 cores, which hold all 6, and 6 pods.
+func TestCheckOfClusterAsOneNode(t *testing.T) {
+	const a0, a1, b0, b1 = "job-00000-0", "job-00000-1", "job-00001-0", "job-00001-1"
+	for name, c := range map[string]struct {
+		lost int // pods of the cluster
+		node string
+		want Check
+	}{
+		"all placed":      {0, WholeCluster, Check{OK: true}},
+		"pods: 4 of 3":    {3, WholeCluster, Check{OverCapacity: 1}},
+		"on a single one": {0, "node-00000", Check{Missing: 4, Unknown: 4}},
+	} {
+		l := ledger(t)
+		l.OneNode()
+		room := l.capacity[WholeCluster]
+		room.Pods -= Amount(c.lost)
+		l.capacity[WholeCluster] = room
+		for _, task := range []string{a0, a1, b0, b1} {
+			l.Place(task, c.node)
+		}
+		if got := l.Check(false); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
