@@ -52,6 +52,12 @@ PEERS = (
         gangs=True,
     ),
     Peer(
+        "KAI",
+        "kai",
+        "its default plugins and the action allocate; shares on two levels of queues; looks at every node",
+        gangs=True,
+    ),
+    Peer(
         "Kueue",
         "kueue",
         "fair sharing in a tree of cohorts; admits whole jobs to quotas and leaves nodes to another scheduler",
