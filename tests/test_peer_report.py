@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -101,3 +104,11 @@ def test_every_peer_has_a_module_with_pinned_sums(peer: peer_trials.Peer) -> Non
     folder = peer_trials.HERE / "peers" / peer.folder
     assert f"module pumice/benchmarks/peers/{peer.folder}\n" in (folder / "go.mod").read_text()
     assert (folder / "go.sum").stat().st_size > 0
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="there is no Go")
+def test_ledger_of_the_programs_finds_wrong_placements() -> None:
+    folder = peer_trials.HERE / "peers" / "trial"
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-p=1"}
+    done = subprocess.run(["go", "test", "."], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
