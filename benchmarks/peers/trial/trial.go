@@ -22,7 +22,9 @@ type Trial struct {
 	limit         time.Duration
 	memory        int
 	opening       atomic.Int64 // nanoseconds from the start to Opened
+	openingCPU    atomic.Int64 // CPU time in them
 	start         time.Time
+	startCPU      time.Duration
 }
 
 // Result is the line a trial prints.
@@ -33,7 +35,7 @@ type Result struct {
 	Placements          int     `json:"placements"`
 	Seconds             float64 `json:"seconds"` // of a partial run, since it was opened
 	PlacementsPerSecond float64 `json:"placements_per_second"`
-	CPUSeconds          float64 `json:"cpu_seconds"` // of all threads, collector included, the opening too
+	CPUSeconds          float64 `json:"cpu_seconds"` // of all threads, collector included; of a partial run likewise
 	PeakRSSMiB          int     `json:"peak_rss_mib"`
 	Partial             bool    `json:"partial"` // a limit stopped the run before the peer was done
 	Reason              string  `json:"reason,omitempty"`
@@ -70,22 +72,23 @@ func Start(peer, module string) *Trial {
 // the clock.
 //
 // A run that was stopped had no time to earn back the fixed cost of its opening, which a full run spreads
-// over all placements, so its rate leaves the opening out.
+// over all placements, so its rate and its CPU time leave the opening out.
 func (t *Trial) Measure(schedule func()) {
 	runtime.GC() // what was needed to set up is not the peer's to collect
 	done := make(chan struct{})
 	t.start = time.Now()
-	before := cpuTime()
+	t.startCPU = cpuTime()
 	go func() {
 		schedule()
 		close(done)
 	}()
 	reason := t.waitWithinLimits(done)
-	elapsed, cpu := time.Since(t.start), cpuTime()-before
+	elapsed, cpu := time.Since(t.start), cpuTime()-t.startCPU
 	if reason == "" {
 		t.settle()
 	} else {
 		elapsed -= time.Duration(t.opening.Load())
+		cpu -= time.Duration(t.openingCPU.Load())
 	}
 	placed := t.Placed()
 	line, _ := json.Marshal(Result{
@@ -101,6 +104,7 @@ func (t *Trial) Measure(schedule func()) {
 // Opened is called by a schedule function after what it does once per cycle, before its first placement.
 func (t *Trial) Opened() {
 	t.opening.Store(int64(time.Since(t.start)))
+	t.openingCPU.Store(int64(cpuTime() - t.startCPU))
 }
 
 // waitWithinLimits returns "" when done, else the limit that was reached.
