@@ -103,14 +103,19 @@ func fill(core api.SchedulerAPI, state *scheduler.ClusterContext, rm *resourceMa
 
 	jobs, leaves := w.AllJobs(), w.Leaves()
 	var applications []*si.AddApplicationRequest
+	added := map[string]bool{}
 	for _, job := range jobs {
+		if added[application(job)] {
+			continue
+		}
+		added[application(job)] = true
 		applications = append(applications, &si.AddApplicationRequest{
-			ApplicationID: job.Name, QueueName: queueName(leaves[job.Leaf]), PartitionName: partition,
+			ApplicationID: application(job), QueueName: queueName(leaves[job.Leaf]), PartitionName: partition,
 			Ugi: &si.UserGroupInformation{User: job.Namespace, Groups: []string{job.Namespace}},
 		})
 	}
 	require(core.UpdateApplication(&si.ApplicationRequest{RmID: rmID, New: applications}))
-	rm.await("applications", func() bool { return rm.applications.Load() == int64(len(jobs)) })
+	rm.await("applications", func() bool { return rm.applications.Load() == int64(len(applications)) })
 
 	pending := map[string]int64{}
 	for _, job := range jobs {
@@ -121,7 +126,7 @@ func fill(core api.SchedulerAPI, state *scheduler.ClusterContext, rm *resourceMa
 				pending[name] += amount.Value
 			}
 			asks = append(asks, &si.Allocation{
-				AllocationKey: task, ApplicationID: job.Name, PartitionName: partition, ResourcePerAlloc: ask,
+				AllocationKey: task, ApplicationID: application(job), PartitionName: partition, ResourcePerAlloc: ask,
 			})
 		}
 		require(core.UpdateAllocation(&si.AllocationRequest{RmID: rmID, Allocations: asks}))
@@ -136,6 +141,14 @@ func fill(core api.SchedulerAPI, state *scheduler.ClusterContext, rm *resourceMa
 		}
 		return true
 	})
+}
+
+// application is the job. Single pods share one in their namespace and queue, as YuniKorn's shim has it.
+func application(job trial.Job) string {
+	if len(job.Tasks) > 1 {
+		return job.Name
+	}
+	return fmt.Sprintf("yunikorn-%s-%d-autogen", job.Namespace, job.Leaf)
 }
 
 // await polls until the core has taken in what it was sent.
