@@ -156,6 +156,28 @@ def test_2000_waiting_pods_are_written_at_a_bounded_rate(monkeypatch: pytest.Mon
     assert len(world.cluster.events) == 20
 
 
+def test_pods_of_a_job_that_goes_on_are_written_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    # One of 200 pods starts: the others are written at the lower rate, until the job has not gone on for a while.
+    monkeypatch.setattr(module, "RATE", 1000.0)
+    monkeypatch.setattr(module, "REWRITE_RATE", 5.0)
+    monkeypatch.setattr(module, "GOES_ON", 600.0)
+
+    async def check(world: World) -> None:
+        world.shell.node("n", 1)
+        world.job("long", 200)
+        world.cycle()
+        await asyncio.sleep(0.5)
+        assert 1 <= len(world.cluster.written) < 20
+        monkeypatch.setattr(module, "GOES_ON", 0.0)
+        for _ in range(100):
+            await asyncio.sleep(0.05)
+            if len(world.cluster.written) >= 199:
+                return
+
+    world = play(check)
+    assert world.said() == {("Unschedulable", FULL): 199}
+
+
 def test_conditions_wait_while_bindings_are_in_flight_but_not_for_ever() -> None:
     async def check(world: World) -> None:
         world.cluster.in_flight = 7

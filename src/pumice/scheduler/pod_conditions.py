@@ -5,7 +5,8 @@
 
 These writes are the least urgent of all. A pod that starts within ``FIRST_CHECK`` gets none. Jobs are checked in
 slices of a few milliseconds, and again only after a while. Writes have a rate limit of their own and wait while
-bindings are in flight. A condition with a new text but the same reason is written rarely. Each write carries the
+bindings are in flight. A condition with a new text but the same reason is written rarely, and so is that of a pod whose
+job goes on: of a long line of short tasks most start before anybody could read why they waited. Each write carries the
 revision of the pod that it is meant for, so it never overwrites the condition of a pod that was bound meanwhile.
 
 All pods of a job have the same text. The Event ``FailedScheduling`` is recorded on the pod if it is the only one of its
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kubebase.timestamps import stamp
-from pumice.engine.decisions import Condition, Decision, Evict, Pipeline
+from pumice.engine.decisions import Bind, Condition, Decision, Evict, Pipeline
 from pumice.engine.engine import Engine
 from pumice.engine.explain.pending_reason import PREEMPTING, PendingReason, PendingReasons
 from pumice.kube.client.rate_limit import TokenBucket
@@ -35,7 +36,9 @@ from pumice.model.specs import TaskStatus
 RATE = 100.0
 """Conditions per second; a gang of 1,000 pods has them within ten seconds."""
 REWRITE_RATE = 10.0
-"""Conditions per second of which only the message changes."""
+"""Conditions per second of which only the message changes, or whose jobs go on."""
+GOES_ON = 5.0
+"""Seconds for which a job goes on after a pod of it was bound."""
 FIRST_CHECK = 1.0
 """Seconds after which a new pod is checked: most pods have started by then."""
 CHECK_AGAIN = 15.0
@@ -104,8 +107,9 @@ class PodConditions:
         self._pods_of: dict[str, dict[str, None]] = {}  # by job
         self._due: dict[str, float] = {}  # when each job is checked next
         self._rewritten: dict[str, float] = {}  # when the message of each job was last written
+        self._bound: dict[str, float] = {}  # when a pod of each job was last bound
         self._changed: dict[str, PendingReason] = {}  # pods whose reason changes
-        self._reworded: dict[str, PendingReason] = {}  # pods of which only the message changes
+        self._reworded: dict[str, PendingReason] = {}  # pods of which only the message changes, or whose jobs go on
         self._some = asyncio.Event()
         self._buckets = TokenBucket(RATE, int(RATE)), TokenBucket(REWRITE_RATE, int(REWRITE_RATE))
 
@@ -121,6 +125,8 @@ class PodConditions:
         for decision in decisions:
             if isinstance(decision, Condition | Evict | Pipeline) and decision.job in self._pods_of:
                 self._check_soon(decision.job)
+            elif isinstance(decision, Bind) and decision.job in self._pods_of:
+                self._bound[decision.job] = self._now()
 
     def _note_pod(self, change: Change[api_types.Pod]) -> None:
         pod, key = change.new, change.key
@@ -149,8 +155,8 @@ class PodConditions:
         del pods[key]
         if not pods:
             del self._pods_of[job]
-            self._due.pop(job, None)
-            self._rewritten.pop(job, None)
+            for moments in (self._due, self._rewritten, self._bound):
+                moments.pop(job, None)
 
     def _check_soon(self, job: str) -> None:
         soon = self._now() + FIRST_CHECK
@@ -189,23 +195,24 @@ class PodConditions:
         job = self._engine().state.jobs.get(key)
         found = reasons.of(job) if job is not None and job.pending else None
         rewrite = now - self._rewritten.get(key, -REWRITE) >= REWRITE
+        goes_on = now - self._bound.get(key, -GOES_ON) < GOES_ON
         queued = False
         for name in self._pods_of[key]:
-            queued |= self._queue(name, self._reason_of(name, found), rewrite=rewrite)
+            queued |= self._queue(name, self._reason_of(name, found), rewrite=rewrite, goes_on=goes_on)
         if queued:
             self._rewritten[key] = now
             self._some.set()
             if found is not None:
                 self._record(key, found)
 
-    def _queue(self, name: str, wanted: PendingReason | None, *, rewrite: bool) -> bool:
+    def _queue(self, name: str, wanted: PendingReason | None, *, rewrite: bool, goes_on: bool) -> bool:
         """Queue the condition of a pod, if it differs; returns whether it was not queued before."""
         pod = self._pods[name]
         differs = wanted is not None and (pod.reason, pod.message) != (wanted.reason, wanted.message)
         if wanted is None or not differs:
             line = None
         elif pod.reason != wanted.reason:
-            line = self._changed
+            line = self._reworded if goes_on else self._changed
         else:
             line = self._reworded if rewrite or name in self._reworded else None
         for other in (self._changed, self._reworded):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,9 @@ from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.audit.exact_fluid import exact_fluid
+from pumice.engine.fairness.fluid_target import targets
+from pumice.engine.fairness.fluid_target.polyline import FloatArray
+from pumice.engine.fairness.fluid_target.solver import solve_targets
 from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
 from tests.support.bounded_groves import bounded_groves, limit, most, reserved, user_most
@@ -300,3 +304,33 @@ def test_targets_after_changes_are_those_from_scratch(grove: Grove, data: st.Dat
                 equals.entitle([0] * WIDTH)
         set_targets(grove.tree, grove.capacity)
         assert entitlements(grove) == found
+
+
+def test_a_line_that_is_longer_than_it_can_run_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 12 cpu, 8 for a and 4 for b. That a asks for one task less changes nothing until it asks for what it gets.
+    solves: list[FloatArray] = []
+
+    def solve(*collected: Any) -> FloatArray:
+        solves.append(solve_targets(*collected))
+        return solves[-1]
+
+    monkeypatch.setattr(targets, "solve_targets", solve)
+    grove = Grove([12_000, 0, 0, 0])
+    a = grove.job(grove.group(weight=2.0), [(((CPU, 1000),), 50)])
+    grove.job(grove.group(), [(((CPU, 1000),), 50)])
+    for count, solved, target in ((50, 1, 8.0), (49, 1, 8.0), (9, 1, 8.0), (8, 2, 8.0), (7, 3, 7.0), (60, 4, 8.0)):
+        grove.ask_for(a, [(((CPU, 1000),), count)])
+        set_targets(grove.tree, grove.capacity)
+        assert (len(solves), a.target) == (solved, target)
+        assert_targets_right(grove)
+
+
+@given(groves(holdings=False), st.data())
+def test_demand_beyond_the_target_has_no_effect(grove: Grove, data: st.DataObject) -> None:
+    grove.capacity = [amount // data.draw(st.sampled_from([1, 4])) for amount in grove.capacity]
+    for _ in range(data.draw(st.integers(2, 6))):
+        set_targets(grove.tree, grove.capacity)
+        assert_targets_right(grove)
+        job = data.draw(st.sampled_from(grove.jobs))
+        (items, count), *others = job.demand.pieces
+        grove.ask_for(job, [(items, max(1, count + data.draw(st.integers(-3, 20)))), *others])

@@ -21,6 +21,7 @@ from pumice.engine.fairness.fluid_target.solver import solve_targets
 from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds, bounds_of
 from pumice.engine.fairness.fluid_target.solver_input import Collected, NodeLeaves, RankClass, collect_leaves
 from pumice.engine.fairness.fluid_target.solver_limits import SolverLimits
+from pumice.engine.fairness.fluid_target.solved_targets import SolvedTargets
 from pumice.engine.fairness.limits.user_limits import cap_users
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
@@ -43,6 +44,7 @@ class KnownTargets:
         self.capacity: list[int] = []  # for which they were collected
         self.used: list[int] = []  # the resources that they ask for
         self.classes: list[RankClass] = []
+        self.solved: SolvedTargets | None = None  # the last solve, if nothing was limited in it
 
     def follow_branches(self, inner: list[ShareNode]) -> None:
         """Take over the inner nodes after namespaces came or went: forget those that went, with what they asked for."""
@@ -165,16 +167,14 @@ def _solve(
         return
     collected = collect_leaves(known.inner, below, capacity, known.used, known.classes)
     known.used, known.classes = collected.used, collected.classes
-    tasks = solve_targets(
-        collected.parent,
-        collected.weight,
-        np.arange(collected.inner, len(collected.parent)),
-        collected.direction,
-        collected.count,
-        collected.rank if collected.rank.any() else None,
-        None if tree.bounds is None else _limits(tree.bounds, collected, capacity),
-        JobNodes(collected.job_node, collected.job_rank),
-    )
+    if tree.bounds is not None:
+        known.solved = None
+        tasks = _solve_collected(collected, _limits(tree.bounds, collected, capacity))
+    elif known.solved is not None and known.solved.answers(collected):
+        tasks = known.solved.tasks
+    else:
+        tasks = _solve_collected(collected, None)
+        known.solved = SolvedTargets(collected, tasks)
     for_each = _snap(tasks / collected.members)
     for number in np.unique(collected.group[_different(collected, for_each)]).tolist():
         group, first = collected.groups[number], int(collected.first[number])
@@ -184,6 +184,20 @@ def _solve(
         _entitle(tree, group.equals, tuple(pieces), moved)
     if users:
         known.leaves.clear()  # which jobs form a group depends on the users that are limited
+
+
+def _solve_collected(collected: Collected, limits: SolverLimits | None) -> FloatArray:
+    """The targets of the leaves, for each group together."""
+    return solve_targets(
+        collected.parent,
+        collected.weight,
+        np.arange(collected.inner, len(collected.parent)),
+        collected.direction,
+        collected.count,
+        collected.rank if collected.rank.any() else None,
+        limits,
+        JobNodes(collected.job_node, collected.job_rank),
+    )
 
 
 def _different(collected: Collected, tasks: FloatArray) -> BoolArray:
