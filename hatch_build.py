@@ -21,7 +21,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))  # hatchling loads this file by its path
 
-from tools import compile_engine  # noqa: E402
+from tools import compile_engine, compile_shim  # noqa: E402
 
 
 class CompiledEngineHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling's generic parameter is internal
@@ -48,7 +48,11 @@ class CompiledEngineHook(BuildHookInterface):  # type: ignore[type-arg]  # hatch
                 self.app.display_warning(f"{reason}\nthe wheel is pure Python")
             return
         build_data["force_include"].update(
-            {str(path): path.relative_to(folder).as_posix() for path in folder.rglob("*.so")}
+            {
+                str(path): path.relative_to(folder).as_posix()
+                for path in [*folder.rglob("*.so"), folder / compile_shim.PROGRAM]
+                if path.exists()
+            }
         )
         build_data["pure_python"] = False
         build_data["infer_tag"] = True

@@ -6,7 +6,7 @@ Copies ``src`` into FOLDER and compiles the modules named below in place, so tha
 instead of ``src``. FOLDER is replaced if it is the result of an earlier run. Needs a C compiler, the headers of Python,
 and the packages pinned in requirements/compile.txt; without one of these the tool says which and exits with status 3.
 The sources in ``src`` stay as they are: they run uncompiled for development and wherever there is no compiler.
-hatch_build.py calls this for wheels.
+hatch_build.py calls this for wheels. The shim of the node agent is compiled too (tools/compile_shim.py).
 
 ``PUMICE_ENGINE_CACHE`` names a folder in which compiled libraries are kept, by a hash of everything they are made from;
 the same sources are then compiled once.
@@ -30,6 +30,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # this file is run by its path
+
+from tools import compile_shim  # noqa: E402
+
 PACKAGES = ("pumice/engine", "pumice/model")
 MODULES = ("kubebase/resource_vector.py",)
 IMPORTED = ("kubebase",)
@@ -202,6 +206,8 @@ def main(arguments: list[str]) -> int:
     cache = os.environ.get("PUMICE_ENGINE_CACHE")
     try:
         libraries = compile_into(folder.resolve(), cache=Path(cache).resolve() if cache else None)
+        if compile_shim.missing_compiler() is None:
+            compile_shim.compile_shim(folder.resolve())
     except subprocess.CalledProcessError as failure:
         sys.stderr.write(f"cannot compile the engine: the build ended with status {failure.returncode}\n")
         return 1

@@ -1,4 +1,7 @@
-"""Shims are forked from a server that has their code: what they inherit, and what a kill of the server leaves."""
+"""Shims are forked from a server that has their code: what they inherit, and what a kill of the server leaves.
+
+Every test runs with the server in Python and with the compiled one (``tests/agent/conftest.py``).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pumice.agent.shim.process_table import start_ticks
-from pumice.agent.shim_start import ForkServerProcess, ShimStarter, ShimStartError
+from pumice.agent.shim_start import ForkServerProcess, ShimStarter, ShimStartError, server_commands
 from tests.support.shims import ShimmedPod, container
 
 SECONDS = 20.0
@@ -30,7 +33,7 @@ def signal_sets(pid: int) -> dict[str, int]:
 def test_a_shim_has_nothing_of_the_server_but_its_code(tmp_path: Path) -> None:
     """Its own session, no terminal, no socket of the agent, its own name, default signals for its processes."""
     pod = ShimmedPod(tmp_path / "a", container("main", "sleep", "600"))
-    server = ForkServerProcess()
+    server = ForkServerProcess(server_commands()[0])
     try:
         server.channel.settimeout(SECONDS)
         server.channel.send(os.fsencode(pod.folder))
@@ -65,14 +68,14 @@ def test_a_killed_server_is_replaced_and_no_pod_runs_twice(tmp_path: Path) -> No
         try:
             await starter.start(pods[0].folder)
             await starter.start(pods[0].folder)  # there is or was one
-            server = starter._server
+            server = starter.servers[0].server
             assert server is not None
             os.kill(server.process.pid, signal.SIGSTOP)
             waiting = [asyncio.create_task(starter.start(pod.folder)) for pod in pods[1:]]
             await asyncio.sleep(0)
             os.kill(server.process.pid, signal.SIGKILL)
             await asyncio.gather(*waiting)
-            assert starter._server is not server
+            assert starter.servers[0].server is not server
         finally:
             starter.close()
 

@@ -22,7 +22,7 @@ from pumice.agent.shim.records import (
     read_record,
     write_record,
 )
-from pumice.agent.shim_start import ForkServerProcess
+from pumice.agent.shim_start import NOT_PLAIN, ForkServerProcess, server_commands
 
 SECONDS = 20.0
 
@@ -78,11 +78,14 @@ class ShimmedPod:
 
     def start(self) -> None:
         """Start the shim, from a server that ends as soon as it runs."""
-        server = ForkServerProcess()
-        server.channel.settimeout(SECONDS)
-        server.channel.send(os.fsencode(self.folder))
-        answer = server.channel.recv(4096)
-        server.close()
+        for command in server_commands():
+            server = ForkServerProcess(command)
+            server.channel.settimeout(SECONDS)
+            server.channel.send(os.fsencode(self.folder))
+            answer = server.channel.recv(4096)
+            server.close()
+            if answer != NOT_PLAIN + os.fsencode(self.folder):
+                break
         assert answer == b"+" + os.fsencode(self.folder), (self.folder / "shim.log").read_text()
 
     def stop(self, grace: float) -> None:
@@ -117,7 +120,10 @@ class ShimmedPod:
     def log(self, name: str, number: int = 0) -> list[tuple[str, str]]:
         """Stream and text of each line of a log."""
         path = self.folder / "logs" / name / f"{number}.log"
-        return [(line.split(" ", 3)[1], line.split(" ", 3)[3]) for line in path.read_text().splitlines()]
+        return [
+            (line.split(" ", 3)[1], line.split(" ", 3)[3])
+            for line in path.read_text(errors="surrogateescape").splitlines()
+        ]
 
     def end(self) -> None:
         """Kill whatever is left."""

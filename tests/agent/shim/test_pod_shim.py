@@ -1,4 +1,8 @@
-"""A shim with real processes: exit codes, signals, order, restarts, probes, ends, logs."""
+"""A shim with real processes: exit codes, signals, order, restarts, probes, ends, logs.
+
+Every test runs on the shim in Python, and on the compiled one as far as its pods are plain (``tests/agent/conftest.py``
+makes both).
+"""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ import numpy as np
 
 from pumice.engine.fairness.fluid_target.flat_tree import JobNodes
 from pumice.engine.fairness.fluid_target.polyline import BoolArray, FloatArray
+from pumice.engine.fairness.fluid_target.solved_targets import SolvedTargets
 from pumice.engine.fairness.fluid_target.solver import solve_targets
 from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds, bounds_of
 from pumice.engine.fairness.fluid_target.solver_input import Collected, NodeLeaves, RankClass, collect_leaves
 from pumice.engine.fairness.fluid_target.solver_limits import SolverLimits
-from pumice.engine.fairness.fluid_target.solved_targets import SolvedTargets
 from pumice.engine.fairness.limits.user_limits import cap_users
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
