@@ -59,10 +59,8 @@ static void run_shim(int channel, const char *folder) {
     setsid();
     if (chdir("/")) fail("/");
     set_title(folder);
-    snprintf(path, sizeof path, "%s/shim.log", folder);
-    int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (log < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) _exit(1);
-    close(log);
+    snprintf(log_path, sizeof log_path, "%s/shim.log", folder);
+    if (dup2(0, 1) < 0 || dup2(0, 2) < 0) fail("/dev/null");
     snprintf(path, sizeof path, "%s/plan.json", folder);
     Json *plan = json_read(path);
     if (!plan) fail(path);
@@ -70,8 +68,7 @@ static void run_shim(int channel, const char *folder) {
         answer(channel, NOT_PLAIN, folder);
         _exit(0);
     }
-    snprintf(path, sizeof path, "%s/lock", folder);
-    int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int lock = open(path, O_RDONLY | O_CLOEXEC); /* the plan, which is written once, and never replaced */
     if (lock < 0) fail(path);
     snprintf(path, sizeof path, "%s/shim.json", folder);
     if (flock(lock, LOCK_EX | LOCK_NB) || json_read(path)) { /* another one runs the pod, or has run it */

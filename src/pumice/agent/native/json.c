@@ -10,8 +10,12 @@
 
 #include "shim.h"
 
+char log_path[PATH_ROOM];
+
 void fail(const char *what) {
-    dprintf(2, "%s: %s\n", what, strerror(errno));
+    const char *why = strerror(errno);
+    int log = *log_path ? open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : 2;
+    dprintf(log, "%s: %s\n", what, why);
     _exit(1);
 }
 

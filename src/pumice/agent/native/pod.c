@@ -104,7 +104,6 @@ static void save(Pod *pod) {
     write_record(path, &record);
     free(record.content);
     pod->changed = false;
-    pod->ring_at = fmin(pod->ring_at, monotonic() + RING_SECONDS);
 }
 
 /* Tell the agent that the state is new, through its folder, because paths of sockets are short. */
@@ -112,6 +111,7 @@ static void ring(Pod *pod) {
     const char *path = json_text(pod->plan, "notify"), *uid = json_text(pod->plan, "uid"), *base = strrchr(path, '/');
     struct sockaddr_un place = {.sun_family = AF_UNIX};
     char above[PATH_ROOM];
+    if (pod->changed) save(pod);
     pod->ring_at = FOREVER;
     if (!base) return;
     snprintf(above, sizeof above, "%.*s", base == path ? 1 : (int)(base - path), path);
@@ -368,7 +368,7 @@ void run_pod(const char *folder, const Json *plan) {
     read_stop(&pod);
     for (;;) {
         advance(&pod);
-        if (pod.changed) save(&pod);
+        if (pod.changed) pod.ring_at = fmin(pod.ring_at, monotonic() + RING_SECONDS);
         if (pod.finished) end(&pod);
         if (monotonic() >= pod.ring_at) ring(&pod);
         wait_for_more(&pod);

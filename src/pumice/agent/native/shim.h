@@ -40,6 +40,7 @@ void put_format(Buffer *buffer, const char *format, ...) __attribute__((format(p
 void put_quoted(Buffer *buffer, const char *text);
 void write_record(const char *path, const Buffer *content);
 void *allocate(size_t size);
+extern char log_path[PATH_ROOM]; /* of the shim, which has the file only if it fails; empty in the server */
 void fail(const char *what) __attribute__((noreturn)); /* ends this process with a line in its log */
 
 /* ---- processes.c: who is whose child, and how all of a pod are ended ---- */

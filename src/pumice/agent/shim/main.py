@@ -1,7 +1,7 @@
 """The process of a shim, from its fork to the end of its pod.
 
-However often it is started for one pod, the pod is run once: a lock allows one shim at a time, and ``shim.json`` says
-that there was one already.
+However often it is started for one pod, the pod is run once: a lock on the plan allows one shim at a time, and
+``shim.json`` says that there was one already.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pumice.agent.shim.pod_shim import PodShim
 from pumice.agent.shim.process_start import become_subreaper
 from pumice.agent.shim.process_table import boot_id, start_ticks
 from pumice.agent.shim.process_title import set_title
-from pumice.agent.shim.records import LOCK, PLAN, SHIM, ShimRecord, read_record, write_record
+from pumice.agent.shim.records import PLAN, SHIM, ShimRecord, read_record, write_record
 
 LOG = "shim.log"
 
@@ -22,7 +22,7 @@ LOG = "shim.log"
 def run_shim(folder: str, on_start: Callable[[], None]) -> None:
     """Run the pod of a folder in this process, unless another one does or did; ``on_start`` once that is settled."""
     _detach(folder)
-    lock = os.open(f"{folder}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(f"{folder}/{PLAN}", os.O_RDONLY | os.O_CLOEXEC)  # written once, and never replaced
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -16,7 +16,7 @@ DEADLINE_EXCEEDED = "DeadlineExceeded"
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 FOREVER = float("inf")
 RING_SECONDS = 0.01
-"""How long the shim waits with word to the agent, so that of a pod that ends at once there is one."""
+"""How long the shim waits with a new record and word to the agent, so that of a pod that ends at once there is one."""
 AGAIN_SECONDS = 0.1
 """How soon it tells the agent again if the agent had no room for its word."""
 
@@ -49,7 +49,7 @@ class PodShim:
         while not self._record["finished"]:
             self._advance()
             if self._changed:
-                self._save()
+                self._ring_at = min(self._ring_at, time.monotonic() + RING_SECONDS)
             if self._record["finished"]:
                 self._ring()
                 sync(f"{self._folder}/{STATE}")
@@ -84,13 +84,11 @@ class PodShim:
         if asked is not None:
             self._stop(float(asked["grace"]))
 
-    def _save(self) -> None:
-        write_record(f"{self._folder}/{STATE}", self._record)
-        self._changed = False
-        self._ring_at = min(self._ring_at, time.monotonic() + RING_SECONDS)
-
     def _ring(self) -> None:
         """Tell the agent that the state is new; if it does not listen, the next agent will look by itself."""
+        if self._changed:
+            write_record(f"{self._folder}/{STATE}", self._record)
+            self._changed = False
         self._ring_at = FOREVER
         try:
             ring_bell(self._plan["notify"], self._plan["uid"])

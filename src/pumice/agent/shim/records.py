@@ -21,7 +21,7 @@ import os
 import socket
 from typing import Any, NotRequired, TypedDict
 
-PLAN, SHIM, STATE, STOP, LOCK = "plan.json", "shim.json", "state.json", "stop.json", "lock"
+PLAN, SHIM, STATE, STOP = "plan.json", "shim.json", "state.json", "stop.json"
 LOGS = "logs"
 
 
