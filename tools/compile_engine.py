@@ -129,7 +129,12 @@ def compile_into(folder: Path, source: Path = ROOT / "src", cache: Path | None =
     """Copy the sources into a folder and compile them there; returns the libraries, relative to the folder."""
     if (folder / MARKER).exists():
         shutil.rmtree(folder)
-    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("__pycache__", "*.so"), dirs_exist_ok=True)
+    shutil.copytree(
+        source,
+        folder,
+        ignore=shutil.ignore_patterns("__pycache__", "*.so", compile_shim.PROGRAM.name),
+        dirs_exist_ok=True,
+    )
     key = build_key(folder)
     (folder / MARKER).write_text(key + "\n")
     kept = cache / key if cache is not None else None
