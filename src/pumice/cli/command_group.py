@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 import click
 
 
@@ -16,6 +14,8 @@ class SuggestingGroup(click.Group):
         """The command of the first argument, and the arguments after it."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
+            from difflib import get_close_matches  # only somebody who has made a mistake waits for it
+
             close = get_close_matches(name, self.list_commands(ctx), 1, 0.5)
             ctx.fail(f"No such command '{name}'." + (f" Did you mean '{close[0]}'?" if close else ""))
         return super().resolve_command(ctx, args)
