@@ -73,9 +73,15 @@ def test_pods_of_a_large_job_wait_for_one_another() -> None:
         ):
             controller.on_change(Change(JOBS.name, JOB, UID, "1", old, new))
             assert queue.added.pop() == (JOB, wait)
+        pending, inqueue, running = ({**group, "status": {"phase": at}} for at in ("Pending", "Inqueue", "Running"))
         for new, old, wait in (
-            ({**group, "status": {"phase": "Inqueue"}}, group, 0.0),
+            (inqueue, group, 0.0),
+            (inqueue, pending, 0.0),
+            (pending, inqueue, 0.0),
+            (None, running, 0.0),
             ({**group, "status": {"running": 7}}, group, LONGEST_MANY_PAUSE),
+            (running, inqueue, LONGEST_MANY_PAUSE),  # whenever a pod ends and the next one has not started yet
+            (inqueue, running, LONGEST_MANY_PAUSE),
         ):
             controller.on_change(Change(POD_GROUPS.name, "default/group", "g1", "1", old, new))
             assert queue.added.pop() == (JOB, wait)

@@ -105,7 +105,7 @@ class JobController:
         elif change.resource == POD_GROUPS.name:
             job = _owner(either)
             if job:
-                self._queue(job, at_once=_phase_of(change.old) != _phase_of(change.new))
+                self._queue(job, at_once=_is_admission(change))
         elif change.resource == COMMANDS.name:
             if change.new is None:
                 self._obeyed.discard(change.uid)
@@ -456,6 +456,12 @@ def _is_same_job(change: Change[Document]) -> bool:
         return False
     old, new = change.old["metadata"], change.new["metadata"]
     return all(old.get(name) == new.get(name) for name in ("uid", "generation", "deletionTimestamp"))
+
+
+def _is_admission(change: Change[Document]) -> bool:
+    """Whether a podgroup was let in, or no longer is; between its other phases it changes as pods start and end."""
+    before, after = _phase_of(change.old), _phase_of(change.new)
+    return before != after and bool({before, after} & {"", "Pending"})
 
 
 def _phase_of(group: Document | None) -> str:
