@@ -25,7 +25,9 @@ def wheel_of(folder: Path, *names: str, tag: str = "pumice-1-py3-none-any.whl") 
     made = folder / tag
     with zipfile.ZipFile(made, "w") as archive:
         for name in names:
-            archive.writestr(name, "x")
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = (0o755 if name == package_check.SHIM else 0o644) << 16
+            archive.writestr(entry, "x")
     return made
 
 
@@ -48,16 +50,21 @@ def test_wheel_holds_the_packages_and_the_license(tmp_path: Path) -> None:
 
 
 def test_form_of_a_wheel_agrees_with_its_tag(tmp_path: Path) -> None:
-    files = ("pumice/a.py", "pumice/a.cpython-311-x86_64-linux-gnu.so", "pumice-1.dist-info/licenses/LICENSE")
+    source, library = "pumice/a.py", "pumice/a.cpython-311-x86_64-linux-gnu.so"
+    terms, shim = "pumice-1.dist-info/licenses/LICENSE", package_check.SHIM
     platform = "pumice-1-cp311-cp311-linux_x86_64.whl"
-    package_check.check_wheel(wheel_of(tmp_path, *files, tag=platform), {"src/pumice/a.py"}, compiled=True)
-    for wheel, compiled in (
-        (wheel_of(tmp_path, *files, tag=platform), False),
-        (wheel_of(tmp_path, *files), True),
-        (wheel_of(tmp_path, files[0], files[2], tag=platform), True),
-        (wheel_of(tmp_path, files[0], files[2], tag=platform), False),
+    complete = wheel_of(tmp_path, source, library, shim, terms, tag=platform)
+    package_check.check_wheel(complete, {"src/pumice/a.py"}, compiled=True)
+    for names, tag, compiled, problem in (
+        ((source, library, terms), platform, False, r"holds 1 compiled libraries"),
+        ((source, library, terms), "pumice-1-py3-none-any.whl", True, r"holds 1 compiled libraries"),
+        ((source, shim, terms), platform, True, r"holds 0 compiled libraries"),
+        ((source, terms), platform, False, r"holds 0 compiled libraries"),
+        ((source, library, terms), platform, True, r"holds 0 shims"),
+        ((source, shim, terms), "pumice-1-py3-none-any.whl", False, r"holds 1 shims"),
     ):
-        with pytest.raises(package_check.PackageError, match=r"holds \d compiled libraries"):
+        wheel = wheel_of(tmp_path, *names, tag=tag)
+        with pytest.raises(package_check.PackageError, match=problem):
             package_check.check_wheel(wheel, {"src/pumice/a.py"}, compiled=compiled)
 
 

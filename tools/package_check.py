@@ -22,11 +22,12 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools import compile_engine
+from tools import compile_engine, compile_shim
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = ("pumice", "vcctl", "vqueues", "vjobs", "vsub", "vcancel", "vsuspend", "vresume")
 GENERATED = {"PKG-INFO"}
+SHIM = compile_shim.PROGRAM.as_posix()  # which a wheel with the compiled engine holds on Linux
 """Files of an sdist that no checkout has."""
 
 
@@ -63,10 +64,13 @@ def check_wheel(wheel: Path, tracked: set[str], *, compiled: bool = False) -> No
     """Raise PackageError unless the wheel holds the tracked files of the packages, its metadata, and the right form."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
+        programs = {info.filename for info in archive.infolist() if info.external_attr >> 16 & 0o111} & {SHIM}
+    if programs != ({SHIM} if compiled and "linux" in wheel.name else set()):
+        raise PackageError(f"{wheel.name}: holds {len(programs)} shims that can be executed")
     libraries = {name for name in names if name.endswith(".so")}
     if bool(libraries) != compiled or wheel.name.endswith("-py3-none-any.whl") == compiled:
         raise PackageError(f"{wheel.name}: holds {len(libraries)} compiled libraries")
-    held = {name for name in names - libraries if ".dist-info/" not in name}
+    held = {name for name in names - libraries - programs if ".dist-info/" not in name}
     _compare(wheel, held, {name.removeprefix("src/") for name in tracked if name.startswith("src/")})
     if not any(name.endswith("/licenses/LICENSE") for name in names):
         raise PackageError(f"{wheel.name}: holds no LICENSE")
@@ -94,6 +98,9 @@ def try_wheel(wheel: Path, requirements: Path, folder: Path) -> str:
     absent = [name for name in PROGRAMS if not (folder / "bin" / name).exists()]
     if absent:
         raise PackageError(f"{wheel.name}: installs no {', '.join(absent)}")
+    shims = [path for path in folder.glob(f"lib/python*/site-packages/{SHIM}") if not os.access(path, os.X_OK)]
+    if shims:
+        raise PackageError(f"{wheel.name}: installs {shims[0].name} without the right to execute it")
     demo = _run([str(folder / "bin" / "pumice"), "demo"], folder)
     if "root" not in demo:
         raise PackageError(f"pumice demo shows no queue tree:\n{demo}")
