@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from pumice.agent import shim_start
+from tests.support.processes import run_process
 from tools import compile_shim
 
 TOOL = compile_shim.ROOT / "tools" / "compile_shim.py"
@@ -21,14 +21,14 @@ def test_the_program_is_where_the_agent_looks_for_it() -> None:
 
 @pytest.mark.skipif(compile_shim.missing_compiler() is not None, reason="no C compiler")
 def test_it_compiles_without_a_warning(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, TOOL, tmp_path], capture_output=True, text=True, check=False)
+    done = run_process([sys.executable, TOOL, tmp_path], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert os.access(tmp_path / compile_shim.PROGRAM, os.X_OK)
 
 
 def test_without_a_compiler_it_says_so(tmp_path: Path) -> None:
     missing = {**os.environ, "CC": "no-such-compiler"}
-    done = subprocess.run([sys.executable, TOOL, tmp_path], capture_output=True, text=True, check=False, env=missing)
+    done = run_process([sys.executable, TOOL, tmp_path], capture_output=True, text=True, env=missing)
     assert done.returncode == compile_shim.NOT_AVAILABLE
     assert done.stderr == "cannot compile the shim: the C compiler no-such-compiler is not there\n"
     assert not list(tmp_path.iterdir())

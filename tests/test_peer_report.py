@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from benchmarks import peer_trials
 from benchmarks.peer_report import COMPILED, PURE, summarise, table
 from benchmarks.peer_trials import PEERS, Check, Trial, UnavailableError, build_key, peer_program
+from tests.support.processes import run_process
 
 
 def trial(peer: str, rate: float, workload: str = "C", **more: object) -> Trial:
@@ -110,5 +110,5 @@ def test_every_peer_has_a_module_with_pinned_sums(peer: peer_trials.Peer) -> Non
 def test_ledger_of_the_programs_finds_wrong_placements() -> None:
     folder = peer_trials.HERE / "peers" / "trial"
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-p=1"}
-    done = subprocess.run(["go", "test", "."], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = run_process(["go", "test", "."], timeout=300, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
