@@ -1,4 +1,4 @@
-"""Exchanges: the search for victims is left out exactly where the rule could allow none (docs/fairness.md, section 9.12)."""
+"""Exchanges: the search for victims is left out exactly where the rule allows none (docs/fairness.md, section 9.12)."""
 
 from __future__ import annotations
 
