@@ -27,8 +27,9 @@ from tools import compile_engine, compile_shim
 ROOT = Path(__file__).parent.parent
 PROGRAMS = ("pumice", "vcctl", "vqueues", "vjobs", "vsub", "vcancel", "vsuspend", "vresume")
 GENERATED = {"PKG-INFO"}
-SHIM = compile_shim.PROGRAM.as_posix()  # which a wheel with the compiled engine holds on Linux
 """Files of an sdist that no checkout has."""
+SHIM = compile_shim.PROGRAM.as_posix()
+"""The compiled shim, which a wheel with the compiled engine holds on Linux."""
 
 
 class PackageError(Exception):

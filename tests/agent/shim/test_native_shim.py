@@ -95,7 +95,7 @@ def test_both_shims_write_the_same(name: str, tmp_path: Path, monkeypatch: pytes
         ([{"init": True}, {}], {}, False),
         ([{"probes": {"readinessProbe": PROBE}}], {}, False),
         ([{"mounts": [MOUNT]}], {}, False),
-        ([{"output": "/tmp/x"}], {}, False),
+        ([{"output": "output.log"}], {}, False),
         ([{}, {"identity": IDENTITY}], {}, False),
     ],
 )
