@@ -2,8 +2,8 @@
 
 A preemptor waits on its node until its victims have left. It may lose that place for a reason that the log shows: its
 pod or its victim's eviction failed or is gone, its node was lost or changed, another pod took the room, its gang is not
-complete any more, its queue closed, the scheduler restarted, or it was given another place. Without one, it has to start
-within ``PATIENT_CYCLES`` cycles after its victims are gone.
+complete any more, its queue closed, the scheduler restarted, or it was given another place. Without one, it has to
+start within ``PATIENT_CYCLES`` cycles after its victims are gone.
 
 Two jobs that evict tasks of each other while nothing in the cluster changes would go on for ever.
 """
