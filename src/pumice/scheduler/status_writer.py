@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from math import inf
 from typing import Any, NamedTuple
 
 from pumice.kube.client.api import Api, Patch
@@ -107,7 +108,7 @@ class StatusWriter:
     async def _gather_counts(self, place: Place) -> None:
         """Wait until counts may be written again, unless there is more to write by then."""
         loop = asyncio.get_running_loop()
-        left = self._counted.get(place, 0.0) + COUNT_SECONDS - loop.time()
+        left = self._counted.get(place, -inf) + COUNT_SECONDS - loop.time()
         if left > 0:
             self._hurry[place] = asyncio.Event()
             with suppress(TimeoutError):
