@@ -22,9 +22,11 @@ def _real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 @pytest.fixture(params=["embedded", pytest.param("kubernetes", marks=pytest.mark.kube)])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    """A cluster of the test's own."""
+    """A cluster of the test's own; the decision log of its scheduler is audited at the end."""
     if KUBECTL is None:
         pytest.skip("kubectl is not there")
     server = Embedded() if request.param == "embedded" else request.getfixturevalue("_real_cluster")
     with ExitStack() as stack:
-        yield World(server, tmp_path, stack)
+        made = World(server, tmp_path, stack)
+        yield made
+    made.audit()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from benchmarks.kubernetes import started
+from pumice.audit.certificate import audit
 from pumice.kube.client.kubeconfig import read_kubeconfig
 from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import PODS
@@ -80,6 +81,7 @@ class World:
         self._place = place
         self._stack = stack
         self._client: Client
+        self._decisions = place / "decisions"
         self.kubectl: Namespace
 
     def up(self, nodes: int = 1, **resources: object) -> World:
@@ -97,7 +99,14 @@ class World:
         kubeconfig = self._server.scheduler or self.kubectl.kubeconfig
         command = [sys.executable, "-m", "pumice", "scheduler", "--kubeconfig", str(kubeconfig)]
         command += ["--config", str(self._place / "scheduler.yaml"), "--metrics-address", ""]
+        command += ["--decision-log", str(self._decisions)]
         self._stack.enter_context(started(self._place / "scheduler.log", command))
+
+    def audit(self) -> None:
+        """By the decision log of the scheduler, if one has run, everything that it did was right."""
+        if self._decisions.exists():
+            found = audit(self._decisions)
+            assert found.clean, "\n".join(map(str, found.findings.kept[:5]))
 
     # ---- what people do ----------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from pumice.audit.log_lines import (
     HappenedLine,
     HeadingLine,
     JobLine,
+    MemoryLine,
     ObjectLine,
     QuietLine,
     ResourcesLine,
@@ -118,6 +119,8 @@ class _Auditor:
             case ChangedLine() | GoneLine() | HappenedLine():
                 self._ledger.apply(line)
                 self.certificate.events += 1
+            case MemoryLine():
+                self._ledger.remember(line)
             case ObjectLine() | JobLine() | TaskLine():
                 self._ledger.begin(line)
             case ResourcesLine():

@@ -8,6 +8,7 @@ first few. What the computation does not model (jobs of unlike tasks, limits of 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -67,8 +68,11 @@ class EntitlementCheck:
         if self.recomputed >= FIRST and now - self._last < APART:
             self.skipped["too soon after the one before"] += 1
             return
+        assert self._policy is not None
         reason = self._unmodelled()
-        fluid = self._tree() if not reason else _Fluid()
+        units = waiting_units(self._ledger, self._policy) if not reason else []
+        reason = reason or self._unmodelled_unit(units)
+        fluid = self._tree({unit.job: unit for unit in units}) if not reason else _Fluid()
         size = len(fluid.parent) + len(fluid.leaves)
         if not reason and size > MOST_NODES:
             reason = f"more than {MOST_NODES} queues and kinds of jobs"
@@ -122,6 +126,17 @@ class EntitlementCheck:
             return "pods depend on other pods or on volumes"
         return ""
 
+    def _unmodelled_unit(self, units: Iterable[WaitingUnit]) -> str:
+        """A gang whose pods were ever kept away by others counts as demand even where empty nodes could not hold it.
+
+        The engine remembers who keeps whom away after the pods are gone, and judges such gangs by an attempt only.
+        """
+        nodes = self._ledger.nodes.values()
+        gangs = [unit for unit in units if len(unit.tasks) > 1] if self._ledger.repelling else []
+        if any(not fits_empty(unit, nodes, labels=False) for unit in gangs):
+            return "a gang may depend on pods that are gone, and fits no empty nodes"
+        return ""
+
     def _contradiction(self) -> str:
         """Amounts that do not fit together are cut in proportion, which is not computed here."""
         accounts = self._ledger.accounts
@@ -138,7 +153,7 @@ class EntitlementCheck:
                 return "guarantees or deserved amounts at several levels"
         return ""
 
-    def _tree(self) -> _Fluid:
+    def _tree(self, units: Mapping[str, WaitingUnit]) -> _Fluid:
         ledger, policy = self._ledger, self._policy
         assert policy is not None
         accounts, fluid = ledger.accounts, _Fluid()
@@ -148,7 +163,6 @@ class EntitlementCheck:
             fluid.parent.append(places[path[:-1]] if len(path) > 1 else -1)
             fluid.weight.append(accounts.exact_weight(path))
             fluid.path.append(path)
-        units = {unit.job: unit for unit in waiting_units(ledger, policy)}
         priorities = sorted({self._priority(job) for job in ledger.jobs.values()}, reverse=True)
         groups: Counter[tuple[int, tuple[int, ...], int, int]] = Counter()
         for job in ledger.jobs.values():
@@ -250,7 +264,7 @@ class EntitlementCheck:
                 [*fluid.parent, *(above for above, *_ in fluid.leaves)],
                 [*fluid.weight, *(Fraction(n) for *_, n in fluid.leaves)],
                 range(inner, inner + len(fluid.leaves)),
-                [[Fraction(request[j], capacity[j]) for j in used] for _, request, *_ in fluid.leaves],
+                [[_part(request, capacity, j) for j in used] for _, request, *_ in fluid.leaves],
                 [Fraction(count * n) for _, _, count, _, n in fluid.leaves],
                 [rank for *_, rank, _ in fluid.leaves],
                 ceiling=self._bounds(fluid, used, capacity, "ceiling"),
@@ -289,3 +303,8 @@ class EntitlementCheck:
                 if any(j in named for j in used):
                     found[number] = [Fraction(named[j], capacity[j]) if j in named else absent for j in used]
         return found
+
+
+def _part(request: Sequence[int], capacity: Sequence[int], j: int) -> Fraction:
+    """The part of the cluster's resource that a request asks for."""
+    return Fraction(request[j], capacity[j]) if j < len(request) else Fraction(0)

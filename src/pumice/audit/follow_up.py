@@ -3,7 +3,7 @@
 A preemptor waits on its node until its victims have left. It may lose that place for a reason that the log shows: its
 pod or its victim's eviction failed or is gone, its node was lost or changed, another pod took the room, its gang is not
 complete any more, its queue closed, the scheduler restarted, or it was given another place. Without one, it has to
-start within ``PATIENT_CYCLES`` cycles after its victims are gone.
+start within ``PATIENT_CYCLES`` cycles after its victims are gone, and any others on its node whose room it needs.
 
 Two jobs that evict tasks of each other while nothing in the cluster changes would go on for ever.
 """
@@ -103,7 +103,7 @@ class FollowUp:
         for key, awaited in list(self._awaited.items()):
             if not _makes_a_gang(ledger, awaited.claim.job):
                 self._lose(ledger, key, awaited, "its gang is not complete any more")
-            elif awaited.eviction is not None and not any(self._leaves(ledger, each) for each in awaited.victims):
+            elif awaited.eviction is not None and not self._room_is_being_freed(ledger, awaited):
                 awaited.since += 1
                 if awaited.since > PATIENT_CYCLES:
                     message = (
@@ -140,6 +140,16 @@ class FollowUp:
         if any(amount < 0 for amount in node.room(leaving=True, claims=True)):
             return "another pod took the room"
         return ""
+
+    def _room_is_being_freed(self, ledger: Ledger, awaited: AwaitedStart) -> bool:
+        """Whether its victims still leave, or its node has no room for it while others there leave."""
+        if any(self._leaves(ledger, each) for each in awaited.victims):
+            return True
+        task, node = ledger.tasks[awaited.claim.task], ledger.nodes[awaited.claim.node]
+        if not any(self._leaves(ledger, each) for each in node.tasks):
+            return False
+        idle = node.room(leaving=False, claims=False)
+        return any(amount > (idle[j] if j < len(idle) else 0) for j, amount in enumerate(task.spec.request))
 
     def _leaves(self, ledger: Ledger, victim: str) -> bool:
         task = ledger.tasks.get(victim)

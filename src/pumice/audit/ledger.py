@@ -22,6 +22,7 @@ from pumice.audit.log_lines import (
     GoneLine,
     HappenedLine,
     JobLine,
+    MemoryLine,
     ObjectLine,
     TaskLine,
     read_object,
@@ -147,8 +148,13 @@ class Ledger:
         self.world = 0
         self.accounts = Accounts(self)
         self.moves = 0  # how often a task changed its status or node
+        self.repelling = False  # whether pods were ever seen that keep others away
 
     # ---- the beginning of a file -----------------------------------------------------------------------------------
+
+    def remember(self, line: MemoryLine) -> None:
+        """Note what the engine of a file begins with."""
+        self.repelling |= bool(line.terms)
 
     def begin(self, line: ObjectLine | JobLine | TaskLine) -> None:
         """Enter an object that exists at the beginning of a file; raises msgspec.MsgspecError."""
@@ -312,6 +318,7 @@ class Ledger:
     # ---- accounts --------------------------------------------------------------------------------------------------
 
     def _enter(self, task: LedgerTask) -> None:
+        self.repelling |= bool(task.spec.constraints.anti_affinity)
         self.moves += 1
         self.tasks[task.spec.key] = task
         if task.spec.job is not None and task.spec.managed:

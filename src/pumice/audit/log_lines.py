@@ -5,6 +5,7 @@ See ``pumice.decision_log.records`` for the lines that are written.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -55,7 +56,9 @@ class HeadingLine(Line, tag="log"):
 
 
 class MemoryLine(Line, tag="memory"):
-    """What the engine remembers; the audit does not use it."""
+    """What the engine remembers. Of it the audit uses whether pods were ever seen that keep others away (``terms``)."""
+
+    terms: list[Raw] = []
 
 
 class ObjectLine(Line, tag="object"):
@@ -190,4 +193,14 @@ def read_object(kind: str, text: Raw) -> Any:
     """The object of a line; None for null. Raises msgspec.MsgspecError."""
     if kind not in _OBJECTS:
         raise msgspec.ValidationError(f"{kind!r} is not one of {', '.join(_OBJECTS)}")
-    return None if bytes(text) == b"null" else _OBJECTS[kind].decode(text)
+    described = None if bytes(text) == b"null" else _OBJECTS[kind].decode(text)
+    return _trimmed(described) if isinstance(described, TaskSpec) else described
+
+
+def _trimmed(spec: TaskSpec) -> TaskSpec:
+    """The task with a request that ends with an amount: pods name as many resources as were known when they came."""
+    request = spec.request
+    end = len(request)
+    while end and not request[end - 1]:
+        end -= 1
+    return spec if end == len(request) else replace(spec, request=request[:end])
