@@ -6,8 +6,11 @@ A parser takes longer to load than all else that a short command does, and an id
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+
+TYPE_CHECKING = False  # typing takes longer to load than a short command has to run
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 LOCAL_SOCKET = "local-unix-socket"
 """The extension of a cluster entry that names a Unix socket of the same server, for programs on its machine."""

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kubebase import local_socket
 from kubebase.kubeconfig_text import kubeconfig_text
-from kubebase.local_socket import describe_socket, usable_socket
-from pumice.kube.client.kubeconfig import read_kubeconfig
+from kubebase.local_socket import check_listener, describe_socket, usable_socket
+from kubesim.api.status import ApiError
+from kubesim.kubelet.node_logs import ask_node
+from pumice.kube.client.api_errors import UnreachableError
+from pumice.kube.client.kubeconfig import Access, read_kubeconfig
+from pumice.kube.client.light_session import LightSession
+from pumice.kube.client.sync_client import Client
 
 SERVER = "https://127.0.0.1:6440"
 
@@ -61,4 +69,63 @@ def test_a_kubeconfig_whose_socket_is_gone_leads_to_the_port(path: Path, tmp_pat
     for damaged in ('"text"', "7", "{path: []}"):
         file.write_text(kubeconfig_text("pumice", SERVER).replace("users:", f"{entry} {damaged}\nusers:"))
         assert read_kubeconfig(file).endpoint == SERVER
-    assert local_socket.BOOT_ID.read_text().strip()
+    assert Path(local_socket.BOOT_ID).read_text().strip()
+
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def impostor(tmp_path: Path) -> Iterator[socket.socket]:
+    """A socket on which another user listens, where a server is expected."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may become another user")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        os.seteuid(NOBODY)
+        try:
+            listening.listen()
+        finally:
+            os.seteuid(0)
+        listening.settimeout(10)
+        yield listening
+
+
+class Cluster:
+    """An API with the Secret of a node's logs."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self, *_: str) -> dict[str, Any]:
+        return {"data": {"socket": b64encode(os.fsencode(self._path)).decode(), "token": b64encode(b"t").decode()}}
+
+
+def test_nothing_is_sent_to_another_user_who_listens(impostor: socket.socket, tmp_path: Path) -> None:
+    """Commands, node agents, and the server that asks an agent for logs; each hangs up."""
+    access = Access(f"unix://{tmp_path}/s", token="secret")
+    client = Client(access)
+    with pytest.raises(UnreachableError, match="another user listens there"):
+        client.create("/api/v1/namespaces/default/pods", {"env": "secret"})
+    client.close()
+
+    async def ask() -> None:
+        async with LightSession(access) as session:
+            with pytest.raises(UnreachableError, match="another user listens there"):
+                await session.call("GET", "/api/v1/pods")
+        with pytest.raises(ApiError, match="another user listens there"):
+            await ask_node(Cluster(tmp_path / "s"), {"metadata": {"name": "here"}}, "/usage")  # type: ignore[arg-type]  # all of it that is used
+
+    asyncio.run(ask())
+    for _ in range(3):
+        connected, _ = impostor.accept()
+        with connected:
+            assert connected.recv(1) == b""
+
+
+def test_root_and_this_user_may_listen(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as client:
+        listening.bind(str(tmp_path / "s"))
+        listening.listen()
+        client.connect(str(tmp_path / "s"))
+        check_listener(client)

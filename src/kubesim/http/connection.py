@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl
 
 import httptools
 
-from kubesim.http.unix_socket import peer_user
+from kubebase.local_socket import peer_user
 
 MOST_HEADER_BYTES = 64 * 1024
 ARRIVAL_SECONDS = 60.0  # a request must be complete so long after its first byte

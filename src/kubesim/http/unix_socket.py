@@ -6,17 +6,14 @@ import contextlib
 import os
 import socket
 import stat
-import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from kubebase.field_error import FieldError
 
 FOLDER_MODE, SOCKET_MODE = 0o755, 0o666  # everybody may connect; what they may do is decided by who they are
 LOCAL_MODE = 0o600
 LONGEST_PATH = 100  # bytes; the kernel allows a few more
-_CREDENTIALS = struct.Struct("iII")  # pid, uid, gid
 
 
 @contextlib.contextmanager
@@ -80,11 +77,3 @@ def _remove_stale(path: Path) -> None:
             os.unlink(path)
         else:
             raise FieldError(f"--socket {path}", "another server listens there; stop it, or choose another path")
-
-
-def peer_user(connected: Any) -> int:
-    """The user of the process at the other end of a Unix socket, as it was when it connected; -1: no Unix socket."""
-    if connected is None or connected.family != socket.AF_UNIX:
-        return -1
-    packed = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return int(_CREDENTIALS.unpack(packed)[1])

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from kubebase.field_error import FieldError
+from kubebase.local_socket import peer_user
 from kubesim.api.access import Principal
-from kubesim.http.unix_socket import bind_unix_socket, peer_user
+from kubesim.http.unix_socket import bind_unix_socket
 from kubesim.server import ServerSettings, running_cluster
 
 

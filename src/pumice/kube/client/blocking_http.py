@@ -6,10 +6,11 @@ mails, and brings TLS along whether it is used or not.
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import BinaryIO
+TYPE_CHECKING = False  # typing and dataclasses take longer to load than a command needs to submit a job
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import BinaryIO
 
 LONGEST_LINE = 64 * 1024
 MOST_HEADERS = 1000
@@ -20,16 +21,18 @@ class ProtocolError(ValueError):
     """The other end does not speak HTTP, or its answer has broken off."""
 
 
-@dataclass(slots=True)
 class Answer:
-    """The answer to a request. The body is read from the connection as it is asked for."""
+    """The answer to a request; ``headers`` by their names in small letters.
 
-    status: int
-    reason: str
-    headers: dict[str, str]
-    """By their names in small letters."""
-    _body: Iterator[bytes]
-    _rest: bytes = field(default=b"")
+    The body is read from the connection as it is asked for.
+    """
+
+    def __init__(self, status: int, reason: str, headers: dict[str, str], body: Iterator[bytes]) -> None:
+        self.status = status
+        self.reason = reason
+        self.headers = headers
+        self._body = body
+        self._rest = b""
 
     def read(self) -> bytes:
         """All that has not been read."""

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlencode, urlsplit
 
+from kubebase.local_socket import connect_local
 from pumice.kube.client.api_errors import UnreachableError, error_from_response
 from pumice.kube.client.credentials import Credential
 from pumice.kube.client.keepalive import keep_alive
@@ -139,7 +140,7 @@ class LightSession(ApiSession):
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         server = self.access.endpoint
         if server.startswith(UNIX_SCHEME):
-            return await asyncio.open_unix_connection(server.removeprefix(UNIX_SCHEME), limit=LONGEST_HEAD)
+            return await connect_local(server.removeprefix(UNIX_SCHEME), LONGEST_HEAD)
         place, context = urlsplit(server), self._trust.context or None
         port = place.port or (443 if context else 80)
         name = (self.access.server_name or place.hostname) if context else None

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
+from kubebase.local_socket import check_listener
 from pumice.kube.client.api_errors import ApiError, UnreachableError, error_from_response, error_from_status
 from pumice.kube.client.blocking_http import Answer, Connection, ProtocolError
 from pumice.kube.client.credentials import Credential
@@ -298,6 +299,7 @@ def _connect_local(path: str, timeout: float) -> socket.socket:
     local.settimeout(timeout)
     try:
         local.connect(path)
+        check_listener(local)
     except OSError:
         local.close()
         raise
