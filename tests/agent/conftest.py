@@ -9,7 +9,7 @@ import pytest
 from pumice.agent import shim_start
 from tools.compile_shim import compile_shim, missing_compiler
 
-SHIM_TESTS = ("test_pod_shim.py", "test_shim_start.py")
+SHIM_TESTS = ("test_much_output.py", "test_pod_shim.py", "test_shim_start.py")
 
 
 @pytest.fixture(scope="session")
@@ -21,15 +21,15 @@ def native_shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / compile_shim(folder)
 
 
-@pytest.fixture
-def shim_kind(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which shims are started: those in Python, or compiled ones."""
-    chosen = request.getfixturevalue("native_shim") if request.param == "native" else tmp_path / "no-native-shim"
-    monkeypatch.setattr(shim_start, "NATIVE", chosen)
+@pytest.fixture(autouse=True)
+def shim_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which shims are started: those in Python, or compiled ones. For other tests, those of the installation."""
+    if hasattr(request, "param"):
+        chosen = request.getfixturevalue("native_shim") if request.param == "native" else Path("/no/native/shim")
+        monkeypatch.setattr(shim_start, "NATIVE", chosen)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Both kinds for tests of shims."""
     if metafunc.definition.path.name in SHIM_TESTS:
-        metafunc.fixturenames.append("shim_kind")
         metafunc.parametrize("shim_kind", ["python", "native"], indirect=True)

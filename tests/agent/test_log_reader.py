@@ -59,3 +59,20 @@ def test_the_run_before_is_found_by_its_number(tmp_path: Path) -> None:
         (runs / f"{number}.log").touch()
     assert log_path(tmp_path, "main", previous=False).name == "10.log"
     assert log_path(tmp_path, "main", previous=True).name == "9.log"
+
+
+def test_only_newlines_end_lines_also_in_rotated_files(tmp_path: Path) -> None:
+    """Progress bars go back to the beginning of their line."""
+    lines = [f"{number}%\r{number + 1}%" for number in range(4)]
+    write(tmp_path / "0.log", *(f"{line}\n".encode() for line in lines), most=100, files=3)
+    assert (tmp_path / "0.log.1").exists()
+    assert text_of(tmp_path / "0.log", LogQuery()) == "".join(f"{line}\n" for line in lines)
+    assert text_of(tmp_path / "0.log", LogQuery(tail=3)) == "".join(f"{line}\n" for line in lines[1:])
+    assert text_of(tmp_path / "0.log", LogQuery(since=0.0)) == text_of(tmp_path / "0.log", LogQuery())
+
+
+def test_a_line_that_a_full_disk_has_cut_does_not_hide_those_after_it(tmp_path: Path) -> None:
+    write(tmp_path / "0.log", b"a\n", b"b\n")
+    whole = (tmp_path / "0.log").read_bytes().splitlines(keepends=True)
+    (tmp_path / "0.log").write_bytes(whole[0][:12] + b"".join(whole))
+    assert text_of(tmp_path / "0.log", LogQuery(since=0.0)).splitlines()[-1] == "b"

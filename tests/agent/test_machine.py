@@ -40,7 +40,10 @@ def test_impossible_amounts_are_refused(
     assert str(raised.value) == words
 
 
-def test_gpus_by_the_files_of_the_driver(tmp_path: Path) -> None:
+def test_gpus_by_the_files_of_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where nvidia-ml-py is not installed, also if it is installed here and there is a GPU."""
+    (tmp_path / "pynvml.py").write_text("raise ImportError\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(pumice.__file__).parents[1]}")
     assert find_gpus(tmp_path / "none", tmp_path / "none") == []
     for number, uuid in enumerate(("GPU-a", "GPU-b")):
         folder = tmp_path / "gpus" / f"0000:0{number}:00.0"

@@ -19,6 +19,7 @@ import pytest
 
 from pumice.agent.shim.process_table import marked_processes
 from pumice.agent.shim.records import SHIM, read_record
+from pumice.agent.shim_start import server_commands
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from tests.support.machines import Machine
 
@@ -108,6 +109,7 @@ def kill_a_shim(machine: Machine, rng: random.Random) -> str:
 
 
 def test_nothing_runs_twice_or_is_lost_by_many_kills(machine: Machine) -> None:
+    print(f"shims: {server_commands()[0][0]}", flush=True)
     rng = random.Random(20)
     load, kills, lost = Load(machine, rng), Counter[str](), set()
     while kills.total() < KILLS:

@@ -17,6 +17,7 @@ from pumice.agent.shim.process_start import may_mount
 from pumice.agent.shim.process_table import marked_processes, start_ticks
 from pumice.agent.shim.records import PLAN, SHIM, STATE, read_record, write_record
 from pumice.kube.client.api_errors import ApiError
+from pumice.kube.resources import PODS
 from tests.support.agents import CAPACITY, NODE, AgentWorld, on_this_machine, terminated
 
 IGNORES_SIGTERM = "trap '' TERM; echo on; while :; do sleep 0.05; done"
@@ -173,6 +174,59 @@ def test_deletion_kills_after_the_grace_period(tmp_path: Path) -> None:
             await world.gone("one")
             assert not marked_processes(uid)
             while (world.folder / "pods" / uid).exists():
+                await asyncio.sleep(0.02)
+
+    on_this_machine(tmp_path, check)
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_what_runs_of_a_pod_that_others_say_has_ended_is_ended(tmp_path: Path, present: bool) -> None:
+    """Also if it was said while no agent was there; its room is free for others then."""
+
+    async def check(world: AgentWorld) -> None:
+        async def say_so() -> None:
+            await world.api.patch_status(PODS.raw, "one", {"phase": "Failed"}, "default")
+
+        async with world.agent():
+            uid = await world.submit("one", "echo on; sleep 600", resources={"requests": {"cpu": "8"}})
+            await world.lines("one")
+            if present:
+                await say_so()
+                await gone(world, uid)
+        if not present:
+            await say_so()
+        async with world.agent():
+            await gone(world, uid)
+            await world.submit("two", resources={"requests": {"cpu": "8"}})
+            await world.phase("two", "Succeeded")
+            assert await world.log("one") == "on\n"
+            await world.running.api.delete("pods", "default", "one", grace=0)
+            while (world.folder / "pods" / uid).exists():
+                await asyncio.sleep(0.02)
+
+    async def gone(world: AgentWorld, uid: str) -> None:
+        while marked_processes(uid):
+            await asyncio.sleep(0.02)
+
+    on_this_machine(tmp_path, check)
+
+
+def test_logs_and_folders_of_ended_pods_outlive_the_agent(tmp_path: Path) -> None:
+    """They are read when somebody asks, and go when the pod is deleted, also while no agent was there."""
+
+    async def check(world: AgentWorld) -> None:
+        async with world.agent():
+            uids = [await world.submit(name, f"echo {name}") for name in ("kept", "deleted")]
+            for name in ("kept", "deleted"):
+                await world.phase(name, "Succeeded")
+                assert await world.log(name) == f"{name}\n"
+        await world.running.api.delete("pods", "default", "deleted", grace=0)
+        async with world.agent():
+            while (world.folder / "pods" / uids[1]).exists():
+                await asyncio.sleep(0.02)
+            assert await world.log("kept") == "kept\n"
+            await world.running.api.delete("pods", "default", "kept", grace=0)
+            while (world.folder / "pods" / uids[0]).exists():
                 await asyncio.sleep(0.02)
 
     on_this_machine(tmp_path, check)

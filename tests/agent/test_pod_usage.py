@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kubebase.quantity import parse
-from pumice.agent.pod_usage import GPU_MEMORY, Sample, container_sample, gpu_use
+from pumice.agent import pod_usage
+from pumice.agent.pod_folders import PodFolders
+from pumice.agent.pod_usage import GPU_MEMORY, SHORTEST_WINDOW, Sample, UsageMeter, container_sample, gpu_use
 from pumice.agent.shim.records import ContainerPlan
 from pumice.cli.cluster.measured_use import format_use, use_by_job, use_by_pod
 from tests.support.agents import AgentWorld, on_this_machine
@@ -89,12 +93,25 @@ def test_pods_of_processes_are_measured(tmp_path: Path, monkeypatch: pytest.Monk
             assert 64 << 20 <= parse(container["usage"]["memory"]).value() < 200 << 20
             assert parse(container["usage"]["nvidia.com/gpu"]).milli() == 500
             assert parse(container["usage"][GPU_MEMORY]).value() == 512 << 20
+            await world.submit("later", "", command=[sys.executable, "-c", BUSY])
+            await world.lines("later")
+            await asyncio.sleep(SHORTEST_WINDOW)  # until then, the answer is that of the last question
+            (container,) = (await metrics(world, "/pods/later"))["containers"]
+            assert parse(container["usage"]["cpu"]).nano > 0  # it was not there at the last question
             (node,) = (await metrics(world, "/nodes", ""))["items"]
             assert parse(node["usage"]["memory"]).value() > 64 << 20
         await asyncio.sleep(0)
         assert (await metrics(world, "/pods"))["items"] == []  # nobody measures without the agent
 
     on_this_machine(tmp_path, check)
+
+
+def test_the_first_question_may_come_right_after_a_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates need two looks, also while the clock, which counts from the boot, shows less than the longest window."""
+    boot, clock = time.monotonic(), time.monotonic
+    monkeypatch.setattr(pod_usage, "time", SimpleNamespace(monotonic=lambda: clock() - boot))
+    report = asyncio.run(UsageMeter(PodFolders(tmp_path)).measure())
+    assert report["window"] >= SHORTEST_WINDOW
 
 
 async def metrics(world: AgentWorld, path: str, place: str = "/namespaces/default") -> dict[str, Any]:

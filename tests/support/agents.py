@@ -109,7 +109,8 @@ class AgentWorld:
 
 def end_processes_in(agent_folder: Path) -> None:
     """Kill whatever the pods of an agent have left on this machine."""
-    for folder in PodFolders(agent_folder / "pods"):
+    folders = PodFolders(agent_folder / "pods")
+    for folder in filter(None, map(folders.get, folders.uids())):
         shim, cgroups = folder.shim(), folder.plan["cgroups"] if folder.plan else []
         if shim is not None and folder.is_shim_alive():
             os.kill(shim["pid"], signal.SIGKILL)

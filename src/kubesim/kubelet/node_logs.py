@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
+from kubebase.local_socket import connect_local
 from kubesim.api import status
 from kubesim.api.client import InProcessClient
 from kubesim.controllers.nodes.node_lifecycle import is_simulated
@@ -69,7 +70,7 @@ async def ask_node(
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             if local:
-                reader, writer = await asyncio.open_unix_connection(local, limit=LONGEST_HEAD)
+                reader, writer = await connect_local(local, LONGEST_HEAD)
             else:
                 tls = _tls_context(b64decode(secret["ca.crt"])) if "ca.crt" in secret else None
                 reader, writer = await asyncio.open_connection(address, port, ssl=tls, limit=LONGEST_HEAD)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import closing, suppress
@@ -88,8 +89,11 @@ def _shown(line: bytes, query: LogQuery) -> bytes:
 
 
 def _moment(time: bytes) -> float:
-    text = time.decode()
-    return moment_of(f"{text[:26]}Z") / MICROSECONDS  # of nanoseconds, what Python reads
+    """In seconds since 1970; of what is no time, because a full disk has cut the line before it, the end of time."""
+    try:
+        return moment_of(f"{time.decode()[:26]}Z") / MICROSECONDS  # of nanoseconds, what Python reads
+    except ValueError:
+        return math.inf
 
 
 class _LogFiles:
@@ -110,7 +114,7 @@ class _LogFiles:
         if tail is None:
             for file in older:
                 with suppress(FileNotFoundError):
-                    yield from file.read_bytes().splitlines()
+                    yield from _whole_lines(file.read_bytes())
             yield from self.new_lines()
             return
         lines = list(self.new_lines())
@@ -118,7 +122,7 @@ class _LogFiles:
             if len(lines) >= tail:
                 break
             with suppress(FileNotFoundError):
-                lines = file.read_bytes().splitlines() + lines
+                lines = [*_whole_lines(file.read_bytes()), *lines]
         yield from lines[len(lines) - tail :] if 0 < tail < len(lines) else lines if tail else ()
 
     def new_lines(self) -> Iterator[bytes]:
@@ -136,6 +140,12 @@ class _LogFiles:
                 return
             self._file.close()
             self._file = self._path.open("rb")
+
+
+def _whole_lines(content: bytes) -> list[bytes]:
+    """The lines of a rotated file; what a program writes may contain other ends of lines (progress bars)."""
+    lines = content.split(b"\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def _age(path: Path) -> int:

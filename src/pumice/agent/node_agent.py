@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubebase.field_error import FieldError
+from kubebase.private_folder import make_private
 from pumice.agent.cgroups import Cgroups, find_cgroups
 from pumice.agent.log_server import LogServer
 from pumice.agent.machine import Machine
+from pumice.agent.node_pods import node_pods
 from pumice.agent.node_registration import NodeRegistration
 from pumice.agent.pod_folders import PodFolders
 from pumice.agent.pod_refusals import Abilities
@@ -28,7 +30,6 @@ from pumice.agent.shim.records import read_record, write_record
 from pumice.agent.shim_start import ShimStarter
 from pumice.kube.client.api import Api, ListOptions
 from pumice.kube.client.api_errors import ApiError, UnreachableError
-from pumice.kube.resources import PODS, Document
 from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
 
@@ -77,7 +78,7 @@ class NodeAgent:
         self._worker = PodWorker(api, self._folders, node, self._shims)
         self._feed = ChangeQueue()
         chosen = ListOptions(fields=f"spec.nodeName={settings.name}")
-        self._informer: Informer[Document] = Informer(api, PODS.raw, self._feed, chosen)
+        self._informer = Informer(api, node_pods(), self._feed, chosen)
         self._node: NodeRegistration | None = None
 
     @property
@@ -165,8 +166,7 @@ def hold_folder(folder: Path) -> int:
 
     Waits a little: an agent whose supervisor was killed is about to end.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
+    make_private(folder)
     lock = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     until = time.monotonic() + LOCK_SECONDS
     while True:

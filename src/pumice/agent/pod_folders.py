@@ -69,6 +69,11 @@ class PodFolder:
             self._has_ended = record is not None and record["finished"]
         return self._has_ended
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether there was a pod, and it has ended."""
+        return self.plan is not None and self.finished
+
     def write_plan(self, plan: PodPlan) -> None:
         """Write down what is to run. From now on its devices are taken."""
         write_record(str(self.path / PLAN), plan, durable=True)
@@ -114,8 +119,8 @@ class PodFolder:
         )
         record = self.record() or _empty_record(self.plan)
         for container in record["containers"]:
-            if container["state"] == "running" and container["run"] is not None:
-                run = container["run"]
+            run = container["run"]
+            if run is not None and container["state"] == "running":
                 run["finished"], run["exit_code"] = time.time(), KILLED
                 run["reason"], run["message"] = "ContainerStatusUnknown", message
                 container["state"], container["ready"] = "terminated", False
@@ -136,22 +141,32 @@ class PodFolder:
 
 
 def _empty_record(plan: PodPlan) -> PodRecord:
+    """Of a shim that left none, since it was killed as it began: any container may have run."""
+    now = time.time()
     return {
         "phase": "Pending",
         "reason": "",
         "message": "",
-        "started": time.time(),
+        "started": now,
         "finished": False,
         "containers": [
             {
                 "name": each["name"],
                 "init": each["init"],
-                "state": "waiting",
-                "reason": "ContainerCreating",
+                "state": "running",
+                "reason": "",
                 "message": "",
                 "restarts": 0,
                 "ready": False,
-                "run": None,
+                "run": {
+                    "pid": 0,
+                    "start_ticks": 0,
+                    "started": now,
+                    "finished": 0.0,
+                    "exit_code": 0,
+                    "reason": "",
+                    "message": "",
+                },
                 "last": None,
             }
             for each in plan["containers"]
@@ -160,33 +175,48 @@ def _empty_record(plan: PodPlan) -> PodRecord:
 
 
 class PodFolders:
-    """The folders of all pods."""
+    """The folders of all pods. Of a pod that has ended nothing is in memory: its folder is read again if need be."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folders = {entry.name: PodFolder(entry) for entry in sorted(path.iterdir()) if entry.is_dir()}
-        self._unfinished = dict(self._folders)  # without those that were seen to have ended
+        found = [PodFolder(path / uid) for uid in self.uids()]
+        self._held = {folder.uid: folder for folder in found if not folder.has_ended}
 
     def __iter__(self) -> Iterator[PodFolder]:
-        return iter(list(self._folders.values()))
+        """The folders of pods that were not seen to have ended."""
+        return iter(list(self._held.values()))
+
+    def uids(self) -> list[str]:
+        """All pods that have a folder."""
+        return sorted(entry.name for entry in self._path.iterdir() if entry.is_dir())
+
+    def held(self, uid: str) -> PodFolder | None:
+        """The folder of a pod, unless the pod was seen to have ended."""
+        return self._held.get(uid)
 
     def get(self, uid: str) -> PodFolder | None:
         """The folder of a pod."""
-        return self._folders.get(uid)
+        held = self._held.get(uid)
+        if held is not None or not uid or uid in (".", "..") or "/" in uid:
+            return held
+        path = self._path / uid
+        return PodFolder(path) if os.path.isdir(path) else None
 
     def create(self, uid: str) -> PodFolder:
         """The folder of a pod, made if need be."""
         (self._path / uid).mkdir(mode=0o700, exist_ok=True)
-        folder = self._folders.setdefault(uid, PodFolder(self._path / uid))
-        self._unfinished[uid] = folder
-        return folder
+        return self._held.setdefault(uid, PodFolder(self._path / uid))
+
+    def let_go(self, folder: PodFolder) -> None:
+        """Keep nothing in memory of a pod that has ended."""
+        if folder.has_ended:
+            self._held.pop(folder.uid, None)
 
     def remove(self, folder: PodFolder) -> None:
         """Remove the folder of a pod that has ended."""
         folder.remove()
-        self._folders.pop(folder.uid, None)
-        self._unfinished.pop(folder.uid, None)
+        self._held.pop(folder.uid, None)
 
     def taken_ports(self) -> set[int]:
         """The ports that pods have which have not ended."""
@@ -199,11 +229,9 @@ class PodFolders:
     def _unfinished_plans(self) -> list[PodPlan]:
         """The plans of pods that have not ended. An end is final, so that each is found once."""
         plans = []
-        for folder in list(self._unfinished.values()):
-            if folder.plan is None:
-                continue
-            if folder.finished:
-                self._unfinished.pop(folder.uid, None)
-            else:
+        for folder in self:
+            if folder.has_ended:
+                self.let_go(folder)
+            elif folder.plan is not None:
                 plans.append(folder.plan)
         return plans

@@ -7,6 +7,7 @@ moment apart. With cgroups of version 2 the kernel counts; otherwise the times a
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import subprocess
 import time
@@ -46,7 +47,7 @@ class UsageMeter:
     def __init__(self, folders: PodFolders) -> None:
         self._folders = folders
         self._last: Samples = {}
-        self._moment = 0.0
+        self._moment = -math.inf  # the clock counts from the boot of the machine, which may be a moment ago
         self._measuring = asyncio.Lock()
         self._report: dict[str, Any] = {}
 
@@ -81,7 +82,7 @@ class UsageMeter:
         report: dict[str, Any] = {"window": seconds, "node": {}, "pods": {}}
         for (uid, name), now in self._last.items():
             earlier = before.get((uid, name))
-            spent = now.cpu - earlier.cpu if earlier is not None else 0
+            spent = now.cpu - earlier.cpu if earlier is not None else now.cpu  # what is new started since the last look
             usage = {"cpu": max(0, round(spent / seconds)), "memory": now.memory}
             if uid:
                 report["pods"].setdefault(uid, {})[name] = usage

@@ -22,6 +22,7 @@ from pumice.agent.environment import MissingError, Referenced
 from pumice.agent.host_lookup import HostLookup
 from pumice.agent.job_hosts import JobHosts, host_name
 from pumice.agent.machine import GPU, Machine
+from pumice.agent.node_pods import ENDED, EndedPod, Seen
 from pumice.agent.owners import OwnerError, find_identity
 from pumice.agent.pod_folders import PodFolder, PodFolders
 from pumice.agent.pod_plan import PlanContext, make_cgroups, make_plan, pod_gpu_count
@@ -72,19 +73,27 @@ class PodWorker:
         self._node = node
         self._hosts = HostLookup(api, node.address)
         self._pods: dict[str, Document] = {}
+        self._ended: dict[str, EndedPod] = {}
         self._registry = Registry()
         self._admitted: dict[str, Vector] = {}  # requests of pods that have not ended
         self._watched: dict[str, int] = {}  # by uid: a descriptor that is readable when the shim has ended
         retries = RetryPolicy(first_delay=0.2, longest_delay=10.0, expected_errors=(ApiError, UnreachableError))
         self.work_queue = WorkQueue(self._reconcile, workers=16, retries=retries)
 
-    def on_change(self, change: Change[Document]) -> None:
+    def on_change(self, change: Change[Seen]) -> None:
         """A pod of this node has changed."""
-        if change.new is None:
-            self._pods.pop(change.uid, None)
-        else:
-            self._pods[change.uid] = change.new
+        self._note(change.uid, change.new)
         self.work_queue.add(change.uid)
+
+    def _note(self, uid: str, pod: Seen | None) -> None:
+        if isinstance(pod, EndedPod):
+            self._ended[uid] = pod
+        else:
+            self._ended.pop(uid, None)
+        if isinstance(pod, dict):
+            self._pods[uid] = pod
+        else:
+            self._pods.pop(uid, None)
 
     def adopt_folders(self) -> None:
         """Reconcile every pod that was here before this process; called once all pods of the API are known."""
@@ -94,9 +103,12 @@ class PodWorker:
             pod = self._pods.get(folder.uid)
             if pod is not None and not folder.finished:
                 self._admitted[folder.uid] = self._request(pod)
-            self.work_queue.add(folder.uid)
+        for uid in self._folders.uids():
+            self.work_queue.add(uid)
 
     async def _reconcile(self, uid: str) -> float | None:
+        if uid in self._ended:
+            return await self._reconcile_ended(uid, self._ended[uid])
         pod, folder = self._pods.get(uid), self._folders.get(uid)
         if pod is None:
             return await self._end_orphan(folder) if folder is not None else None
@@ -113,10 +125,11 @@ class PodWorker:
             await asyncio.to_thread(folder.write_off)
         if folder.finished:  # before the API knows: it may send the next pod before it answers
             self._forget(uid)
+            self._folders.let_go(folder)
         await self._report(pod, folder)
         if folder.finished:
             if "deletionTimestamp" in pod["metadata"]:
-                await self._delete(pod)
+                await self._delete_pod(pod)
             return None
         if "deletionTimestamp" in pod["metadata"]:
             folder.request_stop(float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
@@ -128,9 +141,9 @@ class PodWorker:
         """Admit a new pod, or say why not."""
         status = pod.get("status") or {}
         if "deletionTimestamp" in pod["metadata"]:
-            await self._delete(pod)
+            await self._delete_pod(pod)
             return None
-        if status.get("phase") in {"Succeeded", "Failed"}:
+        if status.get("phase") in ENDED:
             return None
         if status.get("startTime"):
             await self._fail(pod, "StateLost", "The agent's record of this pod is gone, and so is the pod")
@@ -161,7 +174,7 @@ class PodWorker:
         if "deletionTimestamp" in pod["metadata"]:
             self._forget(folder.uid)
             await asyncio.to_thread(self._folders.remove, folder)
-            await self._delete(pod)
+            await self._delete_pod(pod)
             return None
         referenced = await self._referenced(pod)
         try:
@@ -284,7 +297,7 @@ class PodWorker:
             return
         status = pod_status(pod, record, self._node.address)
         now = pod.get("status") or {}
-        if now.get("phase") in {"Succeeded", "Failed"} or not differs(status, now):
+        if now.get("phase") in ENDED or not differs(status, now):
             return
         await self._patch(pod, status)
 
@@ -303,10 +316,25 @@ class PodWorker:
         await asyncio.to_thread(self._folders.remove, folder)
         return None
 
-    async def _delete(self, pod: Document) -> None:
+    async def _reconcile_ended(self, uid: str, pod: EndedPod) -> float | None:
+        """See to it that nothing runs of a pod that has ended in the API, whoever wrote that."""
+        folder = self._folders.held(uid)
+        if folder is not None:
+            if not folder.has_ended:
+                return await self._end_orphan(folder)
+            self._forget(uid)
+            self._folders.let_go(folder)
+        if pod.deleting:
+            await self._delete(pod.namespace, pod.name, uid)
+        return None
+
+    async def _delete_pod(self, pod: Document) -> None:
         about = pod["metadata"]
+        await self._delete(about["namespace"], about["name"], about["uid"])
+
+    async def _delete(self, namespace: str, name: str, uid: str) -> None:
         with suppress(ApiError):  # gone already, or another pod of the same name
-            await self._api.delete(PODS, about["name"], about["namespace"], uid=about["uid"], grace=0)
+            await self._api.delete(PODS, name, namespace, uid=uid, grace=0)
 
     async def _fail(self, pod: Document, reason: str, message: str) -> None:
         await self._event(pod, reason, message)

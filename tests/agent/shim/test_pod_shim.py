@@ -12,24 +12,52 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from pumice.agent.shim.process_table import marked_processes, start_ticks
+import pytest
+
+from pumice.agent.pod_folders import PodFolder
+from pumice.agent.shim.cgroup_removal import remove_cgroups
+from pumice.agent.shim.process_table import cgroup_processes, kill_all, marked_processes, start_ticks
 from pumice.agent.shim.records import SHIM, read_record
+from pumice.agent.shim_start import NATIVE
 from tests.support.shims import SECONDS, container, shimmed_pod
 
 DAEMON = """
 import os, sys, time
 from os import fork
+said, saying = os.pipe()
 if fork() == 0:
     os.setsid()
     if fork() == 0:
         print(os.getpid(), flush=True)
+        os.close(saying)
         time.sleep(600)
     os._exit(0)
-os.wait()
+os.close(saying)
+os.read(said, 1)
 time.sleep(float(sys.argv[1]))
 """
+
+
+HIERARCHIES = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
+"""Where version 2 of cgroups may be; beside version 1 it limits nothing, but knows its processes."""
+
+
+@contextlib.contextmanager
+def unified_cgroup() -> Iterator[Path]:
+    """A cgroup of version 2 for a pod with a container."""
+    mount = next((mount for mount in HIERARCHIES if (mount / "cgroup.controllers").exists()), None)
+    if mount is None or not os.access(mount, os.W_OK):
+        pytest.skip("needs cgroups of version 2 that can be written")
+    pod = mount / f"pumice-test-{os.getpid()}"
+    (pod / "main").mkdir(parents=True)
+    try:
+        yield pod
+    finally:
+        assert kill_all(lambda: cgroup_processes([str(pod / "main"), str(pod)]))
+        remove_cgroups([str(pod / "main"), str(pod)])
 
 
 def probe(*command: str, failures: int = 1) -> dict[str, object]:
@@ -49,6 +77,13 @@ def test_exit_codes_streams_and_times_are_written_down(tmp_path: Path) -> None:
         assert [(run["exit_code"], run["reason"]) for run in runs if run] == [(0, "Completed"), (7, "Error")]
         assert all(before <= run["started"] <= run["finished"] <= time.time() for run in runs if run)
         assert sorted(pod.log("good")) == [("stderr", "err"), ("stdout", "out"), ("stdout", "unended")]
+
+
+def test_each_test_runs_on_the_shim_that_it_names(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Not on the other one, which has the same tests."""
+    with shimmed_pod(tmp_path / "a", container("main", "sleep", "600")) as pod:
+        program = Path(f"/proc/{pod.shim_pid}/exe").readlink().name
+        assert (program == NATIVE.name) is (request.node.callspec.params["shim_kind"] == "native"), program
 
 
 def test_a_signal_is_128_more_and_a_missing_program_is_a_start_error(tmp_path: Path) -> None:
@@ -103,6 +138,46 @@ def test_daemons_end_with_their_container(tmp_path: Path) -> None:
         daemon = int(pod.log("main")[0][1])
         assert start_ticks(daemon) == 0
         assert not marked_processes(pod.uid)
+
+
+def test_a_cgroup_of_version_2_finds_what_hides_and_goes_with_its_pod(tmp_path: Path) -> None:
+    """Also what has left its session and cleared its environment, by which it would be found otherwise."""
+    note = tmp_path / "note"
+    script = f"""
+        cat /proc/self/cgroup
+        env -i setsid sh -c 'echo $$ > {note}; exec sleep 600' &
+        while ! test -s {note}; do sleep 0.02; done
+        exit 3
+    """
+    with unified_cgroup() as folder:
+        main = container("main", "sh", "-c", script, joined=[str(folder / "main" / "cgroup.procs")])
+        with shimmed_pod(tmp_path / "a", main, cgroups=[str(folder / "main"), str(folder)]) as pod:
+            run = pod.wait_finished()["containers"][0]["run"]
+            assert run and run["exit_code"] == 3
+            assert any(line.endswith(f"/{folder.name}/main") for _, line in pod.log("main"))
+            assert start_ticks(int(note.read_text())) == 0
+            while folder.exists():  # the shim removes it after its last record
+                time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("memory.events", "low 0\nmax 9\noom 1\noom_kill 0\n", "low 0\nmax 9\noom 2\noom_kill 1\n"),
+        ("memory.oom_control", "under_oom 0\noom_kill 4\n", "under_oom 0\noom_kill 5\n"),
+    ],
+)
+def test_a_kill_for_lack_of_memory_is_read_as_the_kernel_counts(
+    name: str, before: str, after: str, tmp_path: Path
+) -> None:
+    """Version 2 of cgroups counts in memory.events, version 1 in memory.oom_control."""
+    counter = tmp_path / name
+    counter.write_text(before)
+    (tmp_path / "after").write_text(after)
+    script = f"cat {tmp_path}/after > {counter}; kill -9 $$"
+    with shimmed_pod(tmp_path / "a", container("main", "sh", "-c", script, oom_counter=str(counter))) as pod:
+        run = pod.wait_finished()["containers"][0]["run"]
+        assert run and (run["exit_code"], run["reason"]) == (128 + signal.SIGKILL, "OOMKilled")
 
 
 def test_the_deadline_ends_the_pod(tmp_path: Path) -> None:
@@ -164,6 +239,29 @@ def test_processes_end_with_a_killed_shim(tmp_path: Path) -> None:
         while start_ticks(run["pid"]):
             time.sleep(0.01)
         assert marked_processes(pod.uid) == {int(pod.log("main")[0][1])}
+
+
+def test_a_shim_that_is_killed_as_it_begins_leaves_a_pod_that_failed_and_never_runs_again(tmp_path: Path) -> None:
+    """Before its first record nobody can tell what has run: no process is left, and the end of each is not known."""
+    script = f"echo x >> {tmp_path}/runs; setsid sleep 600 & sleep 600"
+    for number in range(5):
+        with shimmed_pod(tmp_path / f"pod-{number}", container("main", "sh", "-c", script)) as pod:
+            os.kill(pod.shim_pid, signal.SIGKILL)
+            (tmp_path / pod.uid).symlink_to(pod.folder)  # an agent names folders so
+            folder = PodFolder(tmp_path / pod.uid)
+            while folder.is_shim_alive():
+                time.sleep(0.001)
+            before = folder.record()
+            folder.write_off()
+            assert not marked_processes(pod.uid)
+            found = pod.record
+            assert (found["phase"], found["reason"], found["finished"]) == ("Failed", "ShimLost", True)
+            run = found["containers"][0]["run"]
+            assert run and (run["exit_code"], run["reason"]) == (137, "ContainerStatusUnknown"), before
+            pod.start()
+            assert not marked_processes(pod.uid)
+    runs = tmp_path / "runs"
+    assert not runs.exists() or runs.read_text() in {"x\n" * count for count in range(6)}
 
 
 def test_word_to_an_agent_that_has_no_room_for_it_is_sent_again(tmp_path: Path) -> None:
