@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from kubebase.work_queue import WorkQueue
+from pumice.controllers.seen_pods import SEEN_PODS
 from pumice.kube.client.api import Api
 from pumice.kube.resources import Document, Resource
 from pumice.kube.watch.change_queue import Change, ChangeQueue
@@ -30,9 +31,10 @@ class SharedInformers:
         self.informers: dict[str, Informer[Document]] = {}
 
     def all(self, resource: Resource[Any]) -> Mapping[str, CachedObject[Document]]:
-        """The objects of a resource by key; kept up to date from now on."""
+        """The objects of a resource by key; kept up to date from now on. Of pods, what controllers read."""
         if resource.name not in self.informers:
-            self.informers[resource.name] = Informer(self._api, resource.checked_raw, self._feed)
+            seen = SEEN_PODS if resource.name == SEEN_PODS.name else resource.checked_raw
+            self.informers[resource.name] = Informer(self._api, seen, self._feed)
         return _Copy(self.informers[resource.name])
 
 

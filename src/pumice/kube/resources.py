@@ -13,6 +13,7 @@ from pumice.kube.decode.manifest_errors import ObjectError
 from pumice.kube.decode.struct_decode import read
 from pumice.kube.resource_name import JOB, NODE, ResourceName
 
+S = TypeVar("S")
 T = TypeVar("T")
 Document = dict[str, Any]
 
@@ -34,6 +35,10 @@ class Resource(ResourceName, Generic[T]):
     def checked_raw(self) -> Resource[Document]:
         """The same with whole objects whose fields have the right types: a server may store others (CRDs change)."""
         return replace(self.raw, checked_as=_Parts if self.shape is dict else self.shape)
+
+    def decoded_as(self, shape: type[S]) -> Resource[S]:
+        """The same resource with objects that are decoded to another struct."""
+        return replace(cast("Resource[S]", self), shape=shape, checked_as=None)
 
     def decode(self, content: bytes | msgspec.Raw) -> T:
         """Decode one object; raises ``ObjectError``."""

@@ -39,7 +39,7 @@ def task(pod: api_types.Pod, namespace: str, created: int, registry: Registry, s
         namespace=namespace,
         name=metadata.name,
         request=request_of(pod, registry),
-        job=f"{namespace}/{group}" if group else None,
+        job=_job_key(namespace, group) if group else None,
         created=created,
         role=annotations.get(TASK_SPEC) or labels.get(TASK_SPEC) or "",
         priority=spec.priority,
@@ -56,6 +56,12 @@ def task(pod: api_types.Pod, namespace: str, created: int, registry: Registry, s
         cards=_cards(annotations.get(GPU_INDEX, "")) if spec.node_name else (),
         returns=any(owner.controller for owner in metadata.owner_references),
     )
+
+
+@lru_cache(maxsize=1 << 12)
+def _job_key(namespace: str, group: str) -> str:
+    """The key of a pod's job: one string for its pods, of which there may be a million."""
+    return f"{namespace}/{group}"
 
 
 def _cards(text: str) -> tuple[int, ...]:
