@@ -142,7 +142,7 @@ def _log_files(logs: tuple[Path, ...], until: int | None, at: int | None) -> Ite
             yield from (file for file in log_files(path) if until is None or first_cycle(file) <= until)
 
 
-def parse_time(text: str, now: datetime) -> int:
+def parse_time(text: str, now: datetime, named: str = "--at") -> int:
     """A time in microseconds: seconds since 1970 (or since a scenario began), a time of today, or a date and time."""
     try:
         return round(float(text) * MICROSECONDS)
@@ -153,7 +153,7 @@ def parse_time(text: str, now: datetime) -> int:
     except ValueError:
         raise click.BadParameter(
             f"{text!r} is not a time; write for example 03:00, '2026-11-16 03:00' or 2026-11-16T03:00:00Z",
-            param_hint="--at",
+            param_hint=named,
         ) from None
     aware = found if found.tzinfo else found.replace(tzinfo=now.tzinfo)
     return round(aware.timestamp() * MICROSECONDS)

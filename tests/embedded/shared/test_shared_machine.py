@@ -428,4 +428,5 @@ def test_the_agent_serves_logs_to_root_alone(world: World) -> None:
     socket = world.machine.data / "agent" / "logs.sock"
     assert stat.S_IMODE(socket.stat().st_mode) == 0o600
     assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
-    assert world.anna.does(lambda: os.access(socket, os.F_OK)) is False
+    for each in (socket, world.machine.data / "api.sock", world.machine.data / "agent" / "bell"):
+        assert world.anna.does(lambda path=each: os.access(path, os.F_OK)) is False  # type: ignore[misc]  # a default, as above

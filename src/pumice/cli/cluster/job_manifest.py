@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import click
-
-from pumice.cli.cluster.job_table import USER_ANNOTATION
-
+TYPE_CHECKING = False  # quick_submit loads this, and not what takes longer than a job: click, typing, dataclasses
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
+
     from pumice.kube.client.sync_client import Document
 
+API_VERSION, KIND = "batch.volcano.sh/v1alpha1", "Job"
+USER_ANNOTATION = "volcano.sh/user"
 TASK_NAME = "main"
 GPU = "nvidia.com/gpu"
 RUN_SECONDS = "pumice.dev/run-seconds"
@@ -21,13 +20,11 @@ ARRAY, AFTER, OUTPUT = "pumice.dev/array", "pumice.dev/after", "pumice.dev/outpu
 
 def job_manifest(name: str, *, command: Sequence[str] = (), folder: str = "", **given: Any) -> Document:
     """The Job that the options describe. Fields without an option are left to the defaults of the cluster."""
-    from pumice.kube.resource_name import JOB
-
     replicas = array_size(given["array"]) or given["replicas"]
     requests = given["requests"]
     if given["gpus"] is not None:
         if GPU in requests:
-            raise click.UsageError(f"--gpus cannot be combined with {GPU} in --requests")
+            _refuse(f"--gpus cannot be combined with {GPU} in --requests")
         requests = {**requests, GPU: str(given["gpus"])}
     limits = {resource: amount for resource, amount in requests.items() if "/" in resource} | given["limits"]
     container: dict[str, Any] = {
@@ -73,13 +70,19 @@ def job_manifest(name: str, *, command: Sequence[str] = (), folder: str = "", **
         "tasks": [{"name": TASK_NAME, "replicas": replicas, "template": without_empty(pod)}],
     }
     if given["least"] > replicas:
-        raise click.UsageError(f"--min {given['least']} must not be greater than --replicas {replicas}")
+        _refuse(f"--min {given['least']} must not be greater than --replicas {replicas}")
     return {
-        "apiVersion": JOB.api_version,
-        "kind": JOB.kind,
+        "apiVersion": API_VERSION,
+        "kind": KIND,
         "metadata": without_empty(about),
         "spec": without_empty(spec),
     }
+
+
+def _refuse(message: str) -> NoReturn:
+    import click
+
+    raise click.UsageError(message)
 
 
 def array_size(text: str) -> int:

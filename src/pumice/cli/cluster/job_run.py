@@ -349,13 +349,20 @@ def _submit_job(cluster: Cluster, job: Document, output: str | None, *, quiet: b
     if output == "name":
         echo(object_name(made, JOB))
         return made
+    tell_created(made, quiet=quiet)
+    for resource, hint in _unoffered_resources(cluster, made):
+        echo(f"{click.style('warning:', fg='yellow')} no node offers {resource}{hint}; the job waits for one", err=True)
+    return made
+
+
+def tell_created(made: Document, *, quiet: bool) -> None:
+    """Say that a job was created, and in which queue; ``quiet``: on standard error."""
+    from pumice.kube.resource_name import JOB
+
     queue = queue_of(made)
     echo(f"{object_name(made, JOB)} created" + (f" in queue {queue}" if queue else ""), err=quiet)
     if routed := (made["metadata"].get("annotations") or {}).get(ROUTING_REASON):
         echo(f"  {routed}", err=quiet)
-    for resource, hint in _unoffered_resources(cluster, made):
-        echo(f"{click.style('warning:', fg='yellow')} no node offers {resource}{hint}; the job waits for one", err=True)
-    return made
 
 
 def _unoffered_resources(cluster: Cluster, job: Document) -> Iterator[tuple[str, str]]:

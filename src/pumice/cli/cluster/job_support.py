@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pumice.cli.cluster.cluster_command import Cluster
-from pumice.cli.cluster.job_manifest import AFTER, ARRAY
-from pumice.cli.cluster.job_table import USER_ANNOTATION
+from pumice.cli.cluster.job_manifest import AFTER, ARRAY, USER_ANNOTATION
 
 if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Document

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kubebase.ages import age
+from pumice.cli.cluster.job_manifest import USER_ANNOTATION
 from pumice.cli.cluster.object_printer import TableRow, count_text, styled_state
 from pumice.cli.cluster.resource_quantities import format_quantities
 from pumice.cli.text_table import Column
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Document
     from pumice.kube.resources import Resource
 
-USER_ANNOTATION = "volcano.sh/user"
 POD_PHASES = ("pending", "running", "succeeded", "failed", "unknown")
 """A job's pods by phase, as its status counts them."""
 

@@ -9,9 +9,9 @@ import click
 
 from kubebase.ages import age
 from pumice.cli.cluster.cluster_command import Cluster, ClusterCommand, on_cluster
+from pumice.cli.cluster.job_manifest import USER_ANNOTATION
 from pumice.cli.cluster.job_table import (
     POD_PHASES,
-    USER_ANNOTATION,
     phase_of,
     queue_of,
     replicas_of,

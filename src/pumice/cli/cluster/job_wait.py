@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import sys
 import threading
 import time
@@ -154,11 +157,33 @@ class JobWatcher:
 
         about, cancels = self._job["metadata"], False
         if sys.stdin.isatty():
-            with self._printing, suppress(click.Abort):
-                cancels = click.confirm(f"\nCancel job {about['name']}? Otherwise it is left running", err=True)
+            with self._printing, suppress(KeyboardInterrupt):
+                cancels = ask(f"\nCancel job {about['name']}? Otherwise it is left running")
         if cancels:
             self._client.delete(JOBS.path(about["namespace"], about["name"]), uid=about["uid"])
             echo(f"job {about['name']} cancelled", err=True)
         else:
             echo(f"\njob {about['name']} is left running; cancel it with vcancel {about['name']}", err=True)
         return INTERRUPTED
+
+
+def ask(question: str) -> bool:
+    """Ask a question on the terminal. Ctrl-C ends it at any moment.
+
+    In ``input``, one that comes just before the terminal is read is noticed after the next line only.
+    """
+    heard, said = os.pipe()
+    os.set_blocking(said, False)
+    before = signal.set_wakeup_fd(said)
+    try:
+        while True:
+            click.echo(f"{question} [y/N]: ", nl=False, err=True)
+            select.select([sys.stdin, heard], [], [])
+            answer = sys.stdin.readline().strip().lower()
+            if answer in ("", "n", "no", "y", "yes"):
+                return answer.startswith("y")
+            click.echo("Error: invalid input", err=True)
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(heard)
+        os.close(said)

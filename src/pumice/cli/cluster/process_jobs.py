@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as in job_manifest
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
     from pumice.cli.cluster.cluster_command import Cluster
 
 HOST_IMAGE = "host"
@@ -29,7 +30,11 @@ def has_process_nodes(cluster: Cluster) -> bool:
     from pumice.cli.cluster.denied_lists import list_if_allowed
     from pumice.kube.resource_name import NODE
 
-    nodes = list_if_allowed(cluster.client, NODE.path()) or ()
+    return any_runs_processes(list_if_allowed(cluster.client, NODE.path()) or ())
+
+
+def any_runs_processes(nodes: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether one of these nodes runs pods as processes."""
     return any(
         ((node.get("metadata") or {}).get("labels") or {}).get(key) == value
         for node in nodes
@@ -39,7 +44,8 @@ def has_process_nodes(cluster: Cluster) -> bool:
 
 def generated_name(command: Sequence[str]) -> str:
     """A name for a job that has none: that of its program, and a few letters that make it unique."""
-    stem = re.sub(r"[^a-z0-9]+", "-", PurePath(command[0]).stem.lower()).strip("-")[:LONGEST_STEM].strip("-")
+    program = os.path.splitext(os.path.basename(command[0].rstrip("/")))[0]
+    stem = re.sub(r"[^a-z0-9]+", "-", program.lower()).strip("-")[:LONGEST_STEM].strip("-")
     suffix = "".join(SUFFIX_LETTERS[number % len(SUFFIX_LETTERS)] for number in os.urandom(5))
     return f"{stem if stem[:1].isalpha() else 'job'}-{suffix}"
 

@@ -5,12 +5,12 @@ A program loads the one command that it is: loading is most of the time that a s
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+import sys
 
-from pumice.cli.entry_point import run_program
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     import click
 
 PROGRAMS = {
@@ -27,12 +27,16 @@ PROGRAMS = {
 
 def load_program(name: str) -> click.Command:
     """The command that a program is."""
+    from importlib import import_module
+
     module, _, command = PROGRAMS[name].partition(".")
     found: click.Command = getattr(import_module(f"pumice.cli.cluster.{module}"), command)
     return found
 
 
 def _run(name: str) -> NoReturn:
+    from pumice.cli.entry_point import run_program
+
     run_program(load_program(name), name)
 
 
@@ -53,6 +57,14 @@ def run_vjobs() -> None:
 
 def run_vsub() -> None:
     """The entry point of ``vsub``."""
+    from pumice.cli.cluster.quick_submit import submit
+
+    try:
+        status = submit(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if status is not None:
+        sys.exit(status)
     _run("vsub")
 
 

@@ -95,6 +95,8 @@ def agent(
         raise click.ClickException(str(error)) from None
     except FieldError as error:
         raise click.UsageError(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"{error.filename}: {error.strerror}") from None
     cgroups = None if no_cgroups else choose_cgroups(chosen, folder)
     echo(f"node {chosen}: {_offers(machine.allocatable)}", err=True)
     if cgroups is not None:

@@ -74,7 +74,7 @@ def at(
 
     log = log or _default_log()
     view = _view(time, view, job, follow)
-    moment = parse_time(time, datetime.now().astimezone()) if time else None
+    moment = parse_time(time, datetime.now().astimezone(), "TIME") if time else None
     try:
         if follow is not None:
             return _follow(log, follow, moment, output)

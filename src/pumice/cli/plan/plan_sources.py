@@ -141,7 +141,9 @@ def engine_basis(name: str, engine: Engine, notes: Sequence[str] = ()) -> PlanBa
     queues, tasks = engine.state.queues.values(), engine.state.tasks.values()
     returning = frozenset(task.key for task in tasks if task.spec.returns)
     podless = sorted(
-        job.key for job in engine.state.jobs.values() if job.phase is JobPhase.PENDING and job.spec and not job.tasks
+        job.key
+        for job in engine.state.jobs.values()
+        if job.phase is JobPhase.PENDING and job.spec and not job.task_count
     )
     if podless:
         unknown = f"{', '.join(podless[:3])}{f' and {len(podless) - 3} more' if len(podless) > 3 else ''}"

@@ -49,11 +49,11 @@ def check_token(token: str | None) -> None:
 
 def private_token(folder: Path) -> str:
     """The token of a cluster through which real processes are started, in a folder that only its owner may read."""
+    from kubebase.private_folder import make_private
     from kubesim.http.auth import load_or_create_token
 
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
+        make_private(folder)
         return load_or_create_token(folder)
     except OSError as error:
         raise click.ClickException(f"{error.filename}: {error.strerror}") from None

@@ -103,6 +103,7 @@ _JOB_STATUS: Final[Fields] = {
     "runningDuration": True,
     "taskStatusCount": True,
 }
+BUDGETS: Final = "poddisruptionbudgets.policy"
 REDUCED: Final[dict[str, Fields]] = {
     "pods": {"metadata": _METADATA, "spec": _POD_SPEC, "status": _POD_STATUS},
     "podgroups.scheduling.volcano.sh": {
@@ -145,7 +146,14 @@ REDUCED: Final[dict[str, Fields]] = {
         "spec": dict.fromkeys(("accessModes", "resources", "storageClassName", "volumeMode", "volumeName"), True),
         "status": {"phase": True},
     },
-    "poddisruptionbudgets.policy": {"metadata": _METADATA, "spec": True, "status": True},
+    BUDGETS: {
+        "metadata": _METADATA,
+        "spec": dict.fromkeys(("minAvailable", "maxUnavailable", "unhealthyPodEvictionPolicy"), True),
+        "status": {
+            "conditions": _CONDITION,
+            **dict.fromkeys(("expectedPods", "desiredHealthy", "currentHealthy", "disruptionsAllowed"), True),
+        },
+    },
 }
 """By resource: the fields that are shown of objects of others. Objects of all other resources are not shown."""
 
@@ -170,12 +178,21 @@ def reduced(resource: str, found: Object) -> Object:
     """An object without what is its owner's alone."""
     fields = REDUCED[resource]
     shown = _chosen(found, {"apiVersion": True, "kind": True, **fields})
+    selector = (found.get("spec") or {}).get("selector")
+    if resource == BUDGETS and selector and _selects_by_known(selector):
+        shown["spec"]["selector"] = selector
     about = found["metadata"]
     for part in ("labels", "annotations"):
         kept = {key: text for key, text in (about.get(part) or {}).items() if key in KNOWN_KEYS}
         if kept:
             shown["metadata"][part] = kept
     return shown
+
+
+def _selects_by_known(selector: Object) -> bool:
+    """Whether a selector names labels only that are shown of pods too; others would be of no use to anybody else."""
+    named = {*(selector.get("matchLabels") or ()), *(each["key"] for each in selector.get("matchExpressions") or ())}
+    return named <= KNOWN_KEYS
 
 
 def _chosen(found: Object, fields: Fields) -> Object:
