@@ -307,7 +307,7 @@ def _grown_tree(leaves: int) -> tuple[ShareTree, TargetOrder]:
 
 
 def _add_leaf(tree: ShareTree, parent: ShareNode, key: str, n: int) -> JobNode:
-    leaf = tree.add_job(Job(key, 3), parent)
+    leaf = tree.add_job(Job(key), parent)
     leaf.rank = (n, NodeKind.JOB, key)
     ask = ((0, 1000), (1, (2 + n % 3) * 2**30))
     leaf.demand = Demand(((ask, 10),), (), ask)

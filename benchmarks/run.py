@@ -60,6 +60,10 @@ MEASURES: dict[str, tuple[str, tuple[str, ...]]] = {
         "the same, four times as many tasks",
         ("tasks_per_second", "engine_percent", "peak_rss_mib"),
     ),
+    "simulate-million": (
+        "a million tasks at 60 % load",
+        ("tasks_per_second", "engine_percent", "peak_rss_mib"),
+    ),
     "rounding-C": ("whole targets at C: all, a task less, a job more", ROUNDING),
     "rounding-E": ("the same at E", ROUNDING),
     "rounding-F": ("the same at F", ROUNDING),
@@ -141,7 +145,9 @@ def measure(name: str) -> dict[str, float]:
     if name == "simulate":
         return simulated_workload.simulation()
     if name == "simulate-long":
-        return simulated_workload.simulation(4)
+        return simulated_workload.simulation(4 * simulated_workload.TASKS)
+    if name == "simulate-million":
+        return simulated_workload.simulation(1_000_000, 0.6)
     if name == "R":
         return measures.reclaim(Workload.load("R"))
     if name == "C-double":
@@ -154,7 +160,9 @@ def measure(name: str) -> dict[str, float]:
 def repeat(name: str, runs: int) -> list[dict[str, float]]:
     """Several runs, each in a fresh process."""
     results = []
-    for _ in range(min(runs, FEW_RUNS) if name in {*API, *LIVE, "binds", "simulate", "simulate-long"} else runs):
+    if name in {*API, *LIVE, "binds", "simulate", "simulate-long"}:
+        runs = min(runs, FEW_RUNS)
+    for _ in range(1 if name == "simulate-million" else runs):
         command = [sys.executable, "-m", "benchmarks.run", "--once", name]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent)
         if done.returncode:

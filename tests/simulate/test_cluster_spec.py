@@ -71,7 +71,7 @@ def test_unknown_and_inner_queues_are_refused_by_line(tmp_path: Path) -> None:
 def test_task_larger_than_every_node_is_refused_by_line(tmp_path: Path) -> None:
     first, last = said(tmp_path, "q", "2:cpu=3").splitlines()
     assert first == "workload.csv:2: request: a task with cpu 4 is larger than every node"
-    assert last == "workload.csv: 1 jobs could be read; nothing was run"
+    assert last == "workload.csv: 1 job could be read; nothing was run"
 
 
 @pytest.mark.parametrize(

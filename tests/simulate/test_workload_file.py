@@ -79,7 +79,10 @@ def test_swf_jobs_are_gangs_of_processors(tmp_path: Path) -> None:
         ("a,0,,,1,cpu=1,1,60,0\n", "FILE:2: queue: must not be empty"),
         ("a,0,q,,1,cpu=1\n", "FILE:2: 6 fields; the heading has 9"),
         ('a,0,"q,,1,cpu=1,1,60,0\n', "FILE:2: is not CSV: unexpected end of data"),
-        (GOOD + "c,1,q,,1,cpu=1,1,60,0\n", "FILE:4: submit: 1 s is earlier than 2.5 s of the job before; sort"),
+        (
+            GOOD + "c,1,q,,1,cpu=1,1,60,0\n",
+            "FILE:4: submit: 1 s is earlier than 2.5 s of the job before; sort the lines",
+        ),
     ],
 )
 def test_problem_names_file_line_and_field(tmp_path: Path, lines: str, said: str) -> None:

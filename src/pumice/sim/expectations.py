@@ -153,7 +153,7 @@ class _Comparison:
 
     def _pipelined(self, key: str, nodes: tuple[str, ...]) -> Iterator[Difference]:
         job = self.engine.state.jobs.get(key)
-        waiting = [t for t in job.tasks.values() if t.status is TaskStatus.PIPELINED] if job is not None else []
+        waiting = [t for t in job.each_task() if t.status is TaskStatus.PIPELINED] if job is not None else []
         places = sorted({task.node.name for task in waiting if task.node is not None})
         if not places or not set(places) <= set(nodes):
             yield Difference(f"pipelined.{key}", f"on {', '.join(nodes)}", ", ".join(places) or NOTHING)

@@ -114,8 +114,8 @@ def overview_of_engine(engine: Engine) -> RunOverview:
     """The current state of an engine."""
     tasks = {}
     for leaf in engine.tree.jobs.values():
-        starting = sum(task.status is TaskStatus.PIPELINED for task in leaf.job.tasks.values())
-        waiting = sum(leaf.job.unfinished.values()) - leaf.job.running
+        starting = sum(task.status is TaskStatus.PIPELINED for task in leaf.job.each_task())
+        waiting = leaf.job.unfinished_tasks - leaf.job.running
         tasks[leaf] = TaskCounts(leaf.job.running - starting, starting, waiting)
     return _overview(engine, tasks, lambda node: node.held, engine.order.has_targets, engine.now)
 
@@ -190,7 +190,7 @@ def _holds(engine: Engine, now: int) -> list[ReservationOverview]:
 def _tasks(simulation: Simulation, leaf: JobNode) -> TaskCounts:
     starting = 0
     if simulation.means is None:
-        starting = sum(task.status is TaskStatus.PIPELINED for task in leaf.job.tasks.values())
+        starting = sum(task.status is TaskStatus.PIPELINED for task in leaf.job.each_task())
     return TaskCounts(simulation.running_tasks(leaf) - starting, starting, simulation.pending_tasks(leaf))
 
 

@@ -50,6 +50,7 @@ class SimulatedCluster:
         self.termination_cycles = termination_cycles
         self.terminating: dict[str, int] = {}  # evicted pods, and the cycle at whose end each is deleted
         self.recreated_pods = set(controlled)  # pods that a controller creates again after deletion
+        self._gone: list[TaskSpec] = []  # those of them whose controller has not noticed the deletion yet
         self.awaited_pods: dict[str, tuple[TaskSpec, ...]] = {}  # of jobs whose controller creates them when let in
         self.cycles = 0
         self.withdrawn_queues: dict[
@@ -160,12 +161,29 @@ class SimulatedCluster:
         for task in self.awaited_pods.pop(job, ()):
             self.put(replace(task, created=self.now))
 
-    def remove_terminating(self) -> None:
-        """Delete all evicted pods, however long they would still need."""
-        self.terminating = dict.fromkeys(self.terminating, self.cycles)
-        self._remove_terminated()
+    def remove_terminating(self, due: int) -> bool:
+        """Delete the evicted pods that would be deleted at the end of a later cycle; returns whether there are any.
 
-    def _remove_terminated(self) -> None:
+        ``recreate_pods`` creates them again.
+        """
+        ending = [key for key, cycle in self.terminating.items() if cycle == due]
+        self.terminating.update(dict.fromkeys(ending, self.cycles))
+        self._remove_terminated(noticed=False)
+        return bool(ending)
+
+    def recreate_pods(self) -> bool:
+        """Let controllers notice which pods are gone, and create them again; returns whether there are any."""
+        gone, self._gone = self._gone, []
+        for task in gone:
+            self._recreate(task)
+        return bool(gone)
+
+    def _recreate(self, task: TaskSpec) -> None:
+        self.put(replace(task, status=TaskStatus.PENDING, node=None, started=0, created=self.now))
+        if task.job is not None:
+            self.refresh_phases([task.job])
+
+    def _remove_terminated(self, *, noticed: bool = True) -> None:
         """Delete evicted pods whose termination time has passed; a controller creates those of its job again."""
         for key in [key for key, cycle in self.terminating.items() if cycle <= self.cycles]:
             del self.terminating[key]
@@ -173,8 +191,11 @@ class SimulatedCluster:
             if task is None or task.status is not TaskStatus.RELEASING:
                 continue
             self.drop(TaskSpec, key)
+            if key in self.recreated_pods and noticed:
+                self._recreate(task)
+                continue
             if key in self.recreated_pods:
-                self.put(replace(task, status=TaskStatus.PENDING, node=None, started=0, created=self.now))
+                self._gone.append(task)
             if task.job is not None:
                 self.refresh_phases([task.job])
 

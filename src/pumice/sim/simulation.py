@@ -110,4 +110,4 @@ class Simulation:
 
     def pending_tasks(self, leaf: JobNode) -> float:
         """The number of pending tasks of a job; under churn, the mean."""
-        return sum(leaf.job.unfinished.values()) - self.running_tasks(leaf)
+        return leaf.job.unfinished_tasks - self.running_tasks(leaf)

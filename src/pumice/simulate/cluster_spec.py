@@ -20,7 +20,7 @@ from pumice.sim.scenario_loader import load_scenario
 from pumice.simulate.node_groups import NodeGroup
 from pumice.simulate.policies import Policy
 from pumice.simulate.workload import Request
-from pumice.simulate.workload_file import WorkloadFile
+from pumice.simulate.workload_file import WorkloadFile, jobs_read
 from pumice.simulate.workload_queues import deserved_by_weight, match_queues, queues_of_paths
 
 _JOB_KINDS = ("Job", "PodGroup", "Pod")
@@ -98,7 +98,7 @@ def _check_requests(workload: WorkloadFile, vectors: dict[Request, Vector], node
             asked = ", ".join(f"{name} {amount / 1000:g}" for name, amount in request)
             problems.append(workload.request_problem(request, f"a task with {asked} is larger than every node"))
     if problems:
-        problems.append(Problem(workload.path, "", "", f"{workload.jobs} jobs could be read; nothing was run"))
+        problems.append(Problem(workload.path, "", "", jobs_read(workload.jobs)))
         raise BadInput(problems)
 
 

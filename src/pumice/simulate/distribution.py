@@ -30,8 +30,10 @@ class Distribution:
         if number > self.most:
             self.most = number
         shift = number.bit_length() - DIGITS
-        bin_start = number >> shift << shift if shift > 0 else number
-        self.bins[bin_start] = self.bins.get(bin_start, 0) + 1
+        if shift > 0:
+            number = number >> shift << shift
+        bins = self.bins
+        bins[number] = bins.get(number, 0) + 1
 
     def merge(self, others: Iterable[Distribution]) -> Distribution:
         """This distribution and others as one."""

@@ -33,6 +33,16 @@ class QueueFigures:
     used_series: dict[str, list[float]] = field(default_factory=dict)
     entitled_series: dict[str, list[float]] = field(default_factory=dict)
 
+    def add(self, below: QueueFigures) -> None:
+        """Add the jobs of a queue below it."""
+        self.arrived += below.arrived
+        self.never_started += below.never_started
+        self.unfinished += below.unfinished
+        self.finished += below.finished
+        self.evictions += below.evictions
+        self.waits = self.waits.merge([below.waits])
+        self.slowdowns = self.slowdowns.merge([below.slowdowns])
+
 
 @dataclass(slots=True)
 class RunFigures:

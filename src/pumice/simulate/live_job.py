@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pumice.model.specs import JobPhase, JobSpec, TaskSpec, TaskStatus, Vector
 from pumice.simulate.workload import WorkloadJob
 
@@ -26,6 +24,7 @@ class LiveJob:
         "queue",
         "request",
         "started",
+        "tasks",
         "terminating",
     )
 
@@ -35,6 +34,7 @@ class LiveJob:
         self.key = f"{NAMESPACE}/{self.name}"
         self.queue = queue  # the leaf queue
         self.request = request
+        self.tasks = tuple([f"{self.name}-{i}" for i in range(job.tasks)])  # their names
         self.started: dict[str, int] = {}  # tasks on a node, and when each began
         self.nodes: dict[str, str] = {}
         self.terminating: set[str] = set()  # those of them that were evicted
@@ -43,10 +43,6 @@ class LiveJob:
         self.lost = 0  # the run time of evicted tasks
         self.first_start: int | None = None
         self.end: int | None = None
-
-    def names(self) -> Iterator[str]:
-        """The names of its tasks."""
-        return (f"{self.name}-{i}" for i in range(self.job.tasks))
 
     def spec(self, phase: JobPhase) -> JobSpec:
         """The job as its PodGroup."""

@@ -29,7 +29,7 @@ class FailedRunError(RuntimeError):
 def run_all(plans: Sequence[AnyPlan], watch: Watch, workers: int | None = None) -> list[RunFigures]:
     """The figures of all plans, in their order. One plan runs in this process."""
     if len(plans) == 1:
-        return [plans[0].run(_throttled(watch))]
+        return [_watched_run(plans[0], watch)]
     return _Pool(plans, watch, workers or os.cpu_count() or 1).run()
 
 
@@ -92,7 +92,7 @@ class _Pool:
 def _child(plan: AnyPlan, parent: Connection) -> None:
     """A process: run a plan, and send numbers of ended jobs, then the figures or an error."""
     try:
-        parent.send(plan.run(_throttled(parent.send)))
+        parent.send(_watched_run(plan, parent.send))
     except BadInput as error:
         parent.send(list(error.problems))
     except KeyboardInterrupt:
@@ -101,14 +101,26 @@ def _child(plan: AnyPlan, parent: Connection) -> None:
         parent.send(f"policy {plan.policy.name}: {traceback.format_exc(limit=-1).strip().splitlines()[-1]}")
 
 
-def _throttled(report: Callable[[int], None]) -> Callable[[int, int], None]:
-    """Report at most a few times a second."""
-    last = monotonic()
+class _Throttled:
+    """Reports at most a few times a second, and at the end."""
 
-    def progress(ended: int, now: int) -> None:
-        nonlocal last
-        if monotonic() - last >= REPORT_SECONDS:
-            last = monotonic()
-            report(ended)
+    def __init__(self, report: Callable[[int], None]) -> None:
+        self._report = report
+        self._last = monotonic()
+        self._ended = 0
 
-    return progress
+    def __call__(self, ended: int, now: int) -> None:
+        self._ended = ended
+        if monotonic() - self._last >= REPORT_SECONDS:
+            self._last = monotonic()
+            self._report(ended)
+
+    def finish(self) -> None:
+        self._report(self._ended)
+
+
+def _watched_run(plan: AnyPlan, report: Callable[[int], None]) -> RunFigures:
+    progress = _Throttled(report)
+    figures = plan.run(progress)
+    progress.finish()
+    return figures

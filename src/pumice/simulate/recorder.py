@@ -1,6 +1,7 @@
 """Measures a run: waiting times, usage against entitlement, evictions; per queue at every level.
 
-Usage and entitlement are step functions. A queue is integrated when one of them changes, not at every event. The
+Jobs are counted at their leaf queue, and added up for the queues above it at the end. Usage and entitlement are step
+functions. A queue is integrated when one of them changes, not at every event. The
 entitlement is the H-DRF target (docs/fairness.md, section 3) of the jobs that are live at that moment, under every
 policy: policies without targets are measured by the same scale. So it depends on demand, and a queue is entitled to no
 more than it asks for.
@@ -87,7 +88,7 @@ class Recorder:
         self._marks = 0  # intervals that have ended
         self._on_job = on_job
         self._records: list[_QueueRecord] = []
-        self._path_of: dict[str, list[_QueueRecord]] = {}  # of a leaf queue: its record and those above it
+        self._record_of: dict[str, _QueueRecord] = {}  # of a queue by name
         self._places: list[int] = []
         self._demand_changed = True
         self._waiting = 0  # tasks
@@ -115,24 +116,21 @@ class Recorder:
 
     def _follow_tree(self) -> None:
         known = {record.figures.path: record for record in self._records}
-        by_node: dict[ShareNode, list[_QueueRecord]] = {}
         for node in _in_tree_order(self._engine.tree.queues()):
-            above = by_node[node.parent] if node.parent is not None else []
             record = known.get(node.path)
             if record is None:
-                record = _QueueRecord(node, len(above), len(self._places), self._marks)
+                record = _QueueRecord(node, node.path.count("/"), len(self._places), self._marks)
                 record.since = self._now
                 self._records.append(record)
             record.node = node
             record.figures.is_leaf = not node.children
-            by_node[node] = [record, *above]
             if node.queue_name is not None:
-                self._path_of[node.queue_name] = by_node[node]
+                self._record_of[node.queue_name] = record
         self._records.sort(key=lambda record: record.figures.path.split("/"))
 
     def knows(self, queue: str) -> bool:
         """Whether a queue is in the tree."""
-        return queue in self._path_of
+        return queue in self._record_of
 
     # --- what happens ---------------------------------------------------------------------------------------------
 
@@ -140,8 +138,7 @@ class Recorder:
         """A job is there; all its tasks wait."""
         self._demand_changed = True
         self._change_waiting(job.job.tasks)
-        for record in self._path_of[job.queue]:
-            record.figures.arrived += 1
+        self._record_of[job.queue].figures.arrived += 1
 
     def tasks_arrived(self, tasks: int) -> None:
         """Tasks of a job that is there already wait; a negative number: they wait no longer, and did not start."""
@@ -154,8 +151,7 @@ class Recorder:
         self._change_waiting(-tasks)
         if job.first_start is None:
             job.first_start = now
-            for record in self._path_of[job.queue]:
-                record.figures.waits.add(now - job.job.submit)
+            self._record_of[job.queue].figures.waits.add(now - job.job.submit)
 
     def tasks_ended(self, job: LiveJob, tasks: int) -> None:
         """Tasks of a job ended well, and ask for nothing more."""
@@ -164,34 +160,29 @@ class Recorder:
     def task_evicted(self, job: LiveJob) -> None:
         """A task was evicted."""
         self._evictions.add(self._now)
-        for record in self._path_of[job.queue]:
-            record.figures.evictions += 1
+        self._record_of[job.queue].figures.evictions += 1
 
     def task_lost(self, job: LiveJob, ran: int, request: Vector | None = None) -> None:
         """An evicted task is gone, with the work of so much time, and waits again."""
         self._change_waiting(1)
         job.lost += ran
         lost = job.request if request is None else request
-        for record in self._path_of[job.queue]:
-            for i, place in enumerate(self._places):
-                if place < len(lost):
-                    record.lost_sums[i] += lost[place] * ran
+        sums = self._record_of[job.queue].lost_sums
+        for i, place in enumerate(self._places):
+            if place < len(lost):
+                sums[i] += lost[place] * ran
 
     def job_left(self, job: LiveJob) -> None:
         """A job has ended, or the run ends before it."""
-        slowdown = None
+        figures = self._record_of[job.queue].figures
         if job.end is not None:
             self.ended_jobs += 1
             shortest = max(job.job.run_time, SHORTEST_RUN)
-            slowdown = max(SLOWDOWN_UNIT, (job.end - job.job.submit) * SLOWDOWN_UNIT // shortest)
-        for record in self._path_of[job.queue]:
-            figures = record.figures
-            if slowdown is not None:
-                figures.finished += 1
-                figures.slowdowns.add(slowdown)
-            else:
-                figures.unfinished += 1
-                figures.never_started += job.first_start is None
+            figures.finished += 1
+            figures.slowdowns.add(max(SLOWDOWN_UNIT, (job.end - job.job.submit) * SLOWDOWN_UNIT // shortest))
+        else:
+            figures.unfinished += 1
+            figures.never_started += job.first_start is None
         if self._on_job is not None:
             self._on_job(job)
 
@@ -229,10 +220,10 @@ class Recorder:
             self._integrate_idle(now)
         for record in self._records:
             node = record.node
-            if node.held != record.held or node.entitled != record.entitled:
+            held, entitled = node.held, node.entitled
+            if held != record.held or entitled != record.entitled:
                 record.integrate(now, self._places)
-                record.held = list(node.held)
-                record.entitled = list(node.entitled)
+                record.held, record.entitled = held[:], entitled[:]
 
     def _change_waiting(self, tasks: int) -> None:
         if not self._waiting or not self._waiting + tasks:
@@ -259,6 +250,16 @@ class Recorder:
         for record in self._records:
             record.integrate(now, self._places)
         self._evictions.extend_to(now)
+        self._add_up()
+
+    def _add_up(self) -> None:
+        """Add what was counted at a queue to the queues above it."""
+        known = {record.figures.path: record for record in self._records}
+        for record in reversed(self._records):
+            above = known.get(record.figures.path.rpartition("/")[0])
+            if above is not None:
+                above.figures.add(record.figures)
+                above.lost_sums = [own + more for own, more in zip(above.lost_sums, record.lost_sums, strict=True)]
 
     def figures(self, policy: str, repeat: int, cycles: int) -> RunFigures:
         """Everything that was measured."""

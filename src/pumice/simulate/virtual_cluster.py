@@ -76,14 +76,15 @@ class VirtualCluster:
         return self._next_arrival is not None or bool(self._ends) or bool(self._terminating)
 
     def _next_moment(self) -> int | None:
-        times = [] if self._engine_time is None else [self._engine_time]
-        if self._next_arrival is not None:
-            times.append(self._next_arrival.submit)
-        if self._ends:
-            times.append(self._ends[0][0])
-        if self._terminating:
-            times.append(self._terminating[0][0])
-        return max(min(times), self.now) if times else None
+        first = self._engine_time
+        arrival, ends, terminating = self._next_arrival, self._ends, self._terminating
+        if arrival is not None and (first is None or arrival.submit < first):
+            first = arrival.submit
+        if ends and (first is None or ends[0][0] < first):
+            first = ends[0][0]
+        if terminating and (first is None or terminating[0][0] < first):
+            first = terminating[0][0]
+        return None if first is None else max(first, self.now)
 
     # --- events ---------------------------------------------------------------------------------------------------
 
@@ -107,7 +108,7 @@ class VirtualCluster:
         job = LiveJob(arrived, self._leaf_of[arrived.queue], self._vectors[arrived.request])
         self.jobs[job.key] = job
         self.engine.apply(Changed(job.spec(JobPhase.PENDING)))
-        for task in job.names():
+        for task in job.tasks:
             self.engine.apply(Changed(job.pending_task(task, arrived.submit)))
         self.recorder.job_arrived(job)
 
@@ -130,7 +131,7 @@ class VirtualCluster:
         return True
 
     def _remove(self, job: LiveJob) -> None:
-        for task in job.names():
+        for task in job.tasks:
             self.engine.apply(Gone(TaskSpec, f"{NAMESPACE}/{task}"))
         self.engine.apply(Gone(JobSpec, job.key))
         del self.jobs[job.key]

@@ -11,9 +11,12 @@ Request = tuple[tuple[str, int], ...]
 """The request of a task in milli, by resource name, sorted, without zeros."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WorkloadJob:
-    """One job. ``queue`` is a name or path as the file has it; all tasks are equal and run equally long."""
+    """One job. ``queue`` is a name or path as the file has it; all tasks are equal and run equally long.
+
+    Nothing changes it. It is not frozen, because that takes three times as long to make, twice for each job of a trace.
+    """
 
     id: str
     submit: int

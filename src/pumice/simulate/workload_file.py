@@ -83,7 +83,9 @@ class _Scan:
     def add_job(self, job: WorkloadJob, submit_field: str) -> None:
         if job.submit < self.last_submit:
             before = f"{self.last_submit / 1e6:g} s of the job before"
-            self.add_error(RowError(job.line, submit_field, f"{job.submit / 1e6:g} s is earlier than {before}; sort"))
+            self.add_error(
+                RowError(job.line, submit_field, f"{job.submit / 1e6:g} s is earlier than {before}; sort the lines")
+            )
             return
         self.jobs += 1
         self.tasks += job.tasks
@@ -91,6 +93,11 @@ class _Scan:
         self.last_submit = job.submit
         self.queues.setdefault(job.queue, job.line)
         self.requests.setdefault(job.request, job.line)
+
+
+def jobs_read(jobs: int) -> str:
+    """The end of a report of problems: how much of the file was in order."""
+    return f"{jobs} {'job' if jobs == 1 else 'jobs'} could be read; nothing was run"
 
 
 def scan(path: str, format_name: str = "auto") -> WorkloadFile:
@@ -109,7 +116,7 @@ def scan(path: str, format_name: str = "auto") -> WorkloadFile:
     if found.errors:
         problems = [Problem(f"{path}:{error.line}", "", error.field, error.message) for error in found.errors]
         more = f"{found.wrong} problems, the first {SHOWN_PROBLEMS} are above; " if found.wrong > SHOWN_PROBLEMS else ""
-        problems.append(Problem(path, "", "", f"{more}{found.jobs} jobs could be read; nothing was run"))
+        problems.append(Problem(path, "", "", f"{more}{jobs_read(found.jobs)}"))
         raise BadInput(problems)
     return WorkloadFile(
         path,

@@ -61,7 +61,7 @@ NO_RUN_TIME = HEADING.replace("run_time,", "")
         (HEADING + LINES + "d,30,sci,eve,1,cp", ["FILE:5: 6 fields; the heading has 9", THREE_READ]),
         (
             HEADING + LINES + "d,15,sci,eve,1,cpu=1,1,4,\n",
-            ["FILE:5: submit: 15 s is earlier than 20 s of the job before; sort", THREE_READ],
+            ["FILE:5: submit: 15 s is earlier than 20 s of the job before; sort the lines", THREE_READ],
         ),
         (
             NO_RUN_TIME + "a,0,eng,ann,4,cpu=2,4,\n",

@@ -144,8 +144,10 @@ function draw() {
   for (const made of plots.splice(0)) made.destroy();
   page.replaceChildren();
   const workload = report.inputs[0];
+  const repeats = Math.max(...Object.values(report.policies).map((policy) => policy.repeats));
+  const means = repeats > 1 ? `. Figures are means over ${repeats} repeats; plots over time show the first one` : "";
   document.getElementById("summary").textContent =
-    `${workload.name}: ${workload.jobs} jobs, ${workload.tasks} tasks; ${Object.keys(report.policies).join(", ")}`;
+    `${workload.name}: ${workload.jobs} jobs, ${workload.tasks} tasks; ${Object.keys(report.policies).join(", ")}${means}`;
   compare();
   overTime();
   curves();
@@ -236,7 +238,7 @@ function overlay(place, levels, line, y) {
 
 function perQueue() {
   for (const [name, policy] of Object.entries(report.policies)) {
-    const place = section(name, `${length(policy.seconds)} of virtual time, ${policy.cycles} cycles.`);
+    const place = section(name, `${length(policy.seconds)} of virtual time, ${Math.round(policy.cycles)} cycles.`);
     place.append(
       table(
         ["queue", ...MEASURES.map(([measure]) => measure)],
