@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 import yaml
 
 from pumice.cli.plan.plan_sources import scenario_basis
+from pumice.engine.decisions import Decision
 from pumice.plan.change_file import read_change
 from pumice.plan.plan_report import Plan, make_plan
+from pumice.sim.simulated_cluster import SimulatedCluster
 
 Object = dict[str, Any]
 VOLCANO = "scheduling.volcano.sh/v1beta1"
@@ -98,6 +101,21 @@ def test_patience_and_minimum_runtime_delay_evictions(tmp_path: Path, patience: 
     assert [one["afterSeconds"] for one in plan.values["evicted"]] == [after] * 3
     assert [one["afterSeconds"] for one in plan.values["started"]] == [after]
     assert (plan.values["patienceSeconds"], plan.values["minRuntimeSeconds"]) == (patience, minimum)
+
+
+def test_a_cycle_runs_before_evicted_pods_are_created_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The scheduler notices that a pod has ended before the controller of its job does: until then the job wants less.
+    counts: list[int] = []
+    sound = SimulatedCluster.cycle
+
+    def counted(cluster: SimulatedCluster) -> list[Decision]:
+        counts.append(sum(task.name.startswith("y-") for task in cluster.objects.tasks.values()))
+        return sound(cluster)
+
+    monkeypatch.setattr(SimulatedCluster, "cycle", counted)
+    plan = plan_of(tmp_path, [queue("a", 3)], *FULL)
+    assert len(plan.values["evicted"]) == 3
+    assert [count for count, _ in groupby(counts)][-3:] == [12, 9, 12]
 
 
 def test_same_manifests_change_nothing(tmp_path: Path) -> None:

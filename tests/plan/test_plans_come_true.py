@@ -18,6 +18,7 @@ import pytest
 
 from kubesim.kubelet.node_template import make_nodes, parse_capacity
 from kubesim.server import RunningCluster, ServerSettings, running_cluster
+from pumice.audit.certificate import audit
 from pumice.cli.cluster.cluster_command import Cluster
 from pumice.cli.plan.plan_sources import cluster_basis
 from pumice.config.load import read_config
@@ -93,6 +94,7 @@ def judge(seed: int, place: Path, moves: Counter[str] | None = None) -> list[str
     live(place, random.Random(seed), check)
     if wrong := difference(place / "log", conditions=False):
         found.append(f"{seed}: the log of the scheduler, simulated: {wrong}")
+    found += [f"{seed}: audit: {finding}" for finding in audit(place / "log").findings.kept]
     return found
 
 

@@ -29,7 +29,7 @@ def awaited_pods(workloads: Iterable[StoredObject], engine: Engine) -> dict[str,
         known = engine.state.jobs.get(key)
         owners = group["metadata"].get("ownerReferences") or ()
         job = next((jobs[owner.get("uid")] for owner in owners if owner.get("uid") in jobs), None)
-        if job is None or known is None or known.phase is not JobPhase.PENDING or known.tasks:
+        if job is None or known is None or known.phase is not JobPhase.PENDING or known.task_count:
             continue
         roles = [role for role in job["spec"].get("tasks") or () if not role.get("dependsOn")]
         document = {

@@ -178,7 +178,7 @@ def _start(job: str, count: int, run: RestRun, cluster: SimulatedCluster, queue_
         "tasks": count,
         "taskNames": run.started_tasks.get(job, []),
         "running": run.running[job],
-        "wanted": sum(known.unfinished.values()),
+        "wanted": known.unfinished_tasks,
         "afterSeconds": _seconds(run.first_start.get(job, 0)),
         "afterEvictions": any(one.preemptor == job for one in run.evictions),
     }

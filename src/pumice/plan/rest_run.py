@@ -1,7 +1,9 @@
 """Run a cluster until nothing changes any more: no job arrives, no task ends.
 
 Pods take longer to terminate than the engine to decide: evicted tasks are gone when the engine has nothing more to
-decide before. The pods of a job that has none yet are created when it is let in.
+decide before. All take equally long: those that were evicted a cycle later are gone a cycle later. A cycle runs before
+their controllers have created them again, because those need longer than the scheduler to notice. The pods of a job
+that has none yet are created when it is let in.
 
 Between two cycles virtual time passes only if the engine waits for something, such as the patience of a job or the
 minimum run time of a task. So a decision at time 0 is one that the scheduler makes at once.
@@ -49,11 +51,16 @@ def run_to_rest(cluster: SimulatedCluster) -> RestRun:
     """Run a cluster to rest."""
     found, begun, waits = RestRun(), cluster.now, 0
     started: dict[str, str] = {}
+    due: int | None = None  # the pods with this end are gone before the next cycle
     while waits < MAX_WAITS:
         if cluster.cycles >= MAX_CYCLES:
             found.at_rest = False
             break
         decisions = cluster.cycle()
+        moved = cluster.recreate_pods()
+        if due is not None:
+            due += 1
+            moved |= cluster.remove_terminating(due)
         after = cluster.now - begun
         for decision in decisions:
             if isinstance(decision, Bind):
@@ -68,10 +75,11 @@ def run_to_rest(cluster: SimulatedCluster) -> RestRun:
                     )
                 )
                 found.duration = after
-        if decisions or cluster.terminating:
+        if decisions or cluster.terminating or moved:
             waits = 0
-            if not decisions:
-                cluster.remove_terminating()
+            if not decisions and not moved:
+                due = min(cluster.terminating.values())
+                cluster.remove_terminating(due)
             continue
         later = next_engine_time(cluster.engine, cluster.now)
         if later is None:
