@@ -43,9 +43,15 @@ INTERPRETED = (
     "pumice/engine/config/",  # read once
     "pumice/engine/events.py",  # decoded from the decision log
     "pumice/engine/explain/",  # answers users
-    "pumice/engine/fairness/fluid_target/",  # NumPy
+    "pumice/engine/fairness/fluid_target/flat_tree.py",  # NumPy, as the others of the solver
+    "pumice/engine/fairness/fluid_target/growth_paths.py",
+    "pumice/engine/fairness/fluid_target/polyline.py",
+    "pumice/engine/fairness/fluid_target/solver.py",
+    "pumice/engine/fairness/fluid_target/solver_limits.py",
+    "pumice/engine/fairness/fluid_target/solver_phase.py",
     "pumice/engine/fairness/limits/user_limits.py",  # mypyc 2.4 does not compile its nested lambda
-    "pumice/engine/plugins/",  # subclassed by other packages
+    "pumice/engine/plugins/builtin/",  # subclassed by other packages, as the next
+    "pumice/engine/plugins/plugin.py",
     "pumice/engine/preemption/cooldown.py",  # decoded from the decision log
     "pumice/model/hyper_nodes.py",  # decoded from the decision log
     "pumice/model/specs.py",  # decoded from the decision log

@@ -53,7 +53,7 @@ def trace(engine: Engine) -> dict[str, Any]:
         "evictable": {key: engine.policy.evictable(task) for key, task in engine.state.tasks.items() if task.node},
         "flags": {key: (task.owed, task.started, task.status) for key, task in engine.state.tasks.items()},
         "whole": {leaf.path: (list(leaf.integer_target), leaf.counted_owed) for leaf in engine.tree.jobs.values()},
-        "unfinished": {job.key: job.unfinished.copy() for job in engine.state.jobs.values()},
+        "unfinished": {job.key: job.unfinished for job in engine.state.jobs.values()},
         "waiting": {
             job.key: {shape.index: [task.key for task in tasks] for shape, tasks in job.pending.items()}
             for job in engine.state.jobs.values()

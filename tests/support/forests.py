@@ -29,7 +29,7 @@ class Forest:
         set_bounds(self.tree, self.queues, [cpu, memory, 10, 0])
 
     def job(self, queue: str) -> JobNode:
-        return self.tree.jobs.get(queue) or self.tree.add_job(Job(queue, WIDTH), self.node[queue])
+        return self.tree.jobs.get(queue) or self.tree.add_job(Job(queue), self.node[queue])
 
     def hold(self, queue: str, cpu: int, memory: int = 0) -> None:
         self.tree.charge(self.job(queue), ((CPU, cpu), (MEMORY, memory)), 1)

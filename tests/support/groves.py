@@ -45,7 +45,7 @@ class Grove:
         self, parent: ShareNode, parts: Parts = (), *, gang: int = 1, floor: Items = (), name: str = "", **keys: Any
     ) -> JobNode:
         self.count += 1
-        leaf = self.tree.add_job(Job(name or f"j{self.count}", WIDTH), parent)
+        leaf = self.tree.add_job(Job(name or f"j{self.count}"), parent)
         leaf.rank = (self.count, NodeKind.JOB, leaf.name)
         self.ask_for(leaf, parts, gang=gang, floor=floor)
         for key, value in keys.items():
@@ -85,19 +85,15 @@ class Grove:
         for items in held:
             if items in waiting:  # of equal tasks the first run; a job may run more than it asks for
                 waiting.remove(items)
-        job = leaf.job
-        job.tasks.clear()
-        job.unfinished.clear()
-        job.pending.clear()
+        leaf.job = Job(leaf.job.key)
+        tasks = []
         for k, items in enumerate(held + waiting):
             shape = self._shapes.setdefault(items, TaskShape(len(self._shapes), items, FREE, None))
             task = Task(TaskSpec("ns", str(k), (), created=k), shape, priority=0)
             task.status = TaskStatus.RUNNING if k < len(held) else TaskStatus.PENDING
-            job.tasks[str(k)] = task
-            job.unfinished[shape] = job.unfinished.get(shape, 0) + 1
-            if k >= len(held):
-                job.pending.setdefault(shape, []).append(task)
-        leaf.path_tasks = tuple(leaf.job.tasks.values())
+            leaf.job.enter(task)
+            tasks.append(task)
+        leaf.path_tasks = tuple(tasks)
 
 
 def below(node: ShareNode) -> list[JobNode]:

@@ -48,7 +48,7 @@ class World:
         name: str = "",
     ) -> JobNode:
         self.count += 1
-        leaf = self.tree.add_job(Job(name or f"job{self.count}", WIDTH), parent)
+        leaf = self.tree.add_job(Job(name or f"job{self.count}"), parent)
         leaf.weight, leaf.rank = weight, (self.count, NodeKind.JOB, leaf.name)
         self.leaves.append(leaf)
         self.order.set_candidate(leaf, ask, able)

@@ -67,8 +67,8 @@ def _no_turn(context: SchedulingContext, leaf: JobNode) -> str:
 
 def phase_of(job: Job, waiting: int = 0) -> JobPhase:
     """The phase that follows from a job's tasks; ``waiting`` of those it holds are only pipelined."""
-    unfinished = sum(job.unfinished.values())
-    if job.tasks and not unfinished and all(task.status.value > TaskStatus.RELEASING for task in job.tasks.values()):
+    over = job.task_count and not job.unfinished_tasks
+    if over and all(task.status.value > TaskStatus.RELEASING for task in job.each_task()):
         return JobPhase.COMPLETED
     minimum = job.spec.min_member if job.spec is not None else 1
     running = job.running - waiting
@@ -76,7 +76,7 @@ def phase_of(job: Job, waiting: int = 0) -> JobPhase:
         return JobPhase.RUNNING
     # A pod that its owner or a user deletes runs until it is gone. One that we evict does not count: the phase must
     # tell before the eviction that the gang is no longer complete.
-    terminating = [task for task in job.tasks.values() if task.status is TaskStatus.RELEASING and not task.evicted]
+    terminating = [task for task in job.each_task() if task.status is TaskStatus.RELEASING and not task.evicted]
     if terminating and running + job.succeeded + len(terminating) >= minimum:
         return JobPhase.RUNNING
     if running:

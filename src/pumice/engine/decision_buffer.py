@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 class DecisionBuffer:
     """Collects the decisions of a cycle."""
 
-    __slots__ = ("_carded", "_withdrawn", "bound", "conditions", "decisions", "pipelined", "queue_conditions")
+    __slots__ = (
+        "_carded",
+        "_messages",
+        "_withdrawn",
+        "bound",
+        "conditions",
+        "decisions",
+        "pipelined",
+        "queue_conditions",
+    )
 
     def __init__(self) -> None:
         self.decisions: list[Decision] = []  #: the decisions of this cycle, in order
@@ -28,6 +37,7 @@ class DecisionBuffer:
         self.conditions: dict[str, str] = {}  #: the latest message about each job, by job key
         self.queue_conditions: dict[str, str] = {}  #: the latest message about each queue, by "queue/type"
         self._carded: dict[Task, None] = {}  #: tasks bound in this cycle that use cards of their node
+        self._messages: dict[str, str] = {}  #: those of this cycle: many jobs of a backlog wait for the same reason
         self._withdrawn: list[Bind] = []  #: binds of this cycle whose task was evicted again in this cycle
 
     def begin_cycle(self) -> None:
@@ -35,6 +45,7 @@ class DecisionBuffer:
         self.decisions = []
         self.bound.clear()
         self._carded.clear()
+        self._messages.clear()
         self.pipelined.clear()
 
     def enqueue(self, job: str) -> None:
@@ -96,7 +107,7 @@ class DecisionBuffer:
     def condition_once(self, job: str, reason: str, message: str) -> None:
         """Report that a job is Unschedulable, unless that is already the latest message about it."""
         if self.conditions.get(job) != message:
-            self.conditions[job] = message
+            message = self.conditions[job] = self._messages.setdefault(message, message)
             self.condition(job, "Unschedulable", reason, message)
 
     def set_queue_conditions(self, messages: dict[str, str]) -> None:

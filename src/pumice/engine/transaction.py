@@ -47,11 +47,12 @@ Explain = Callable[[Eviction], Evict]
 class Transaction:
     """A set of changes that takes effect as a whole or not at all."""
 
-    __slots__ = ("_context", "_outer", "_placed", "charges", "evictions")
+    __slots__ = ("_context", "_outer", "_placed", "_searches", "charges", "evictions")
 
     def __init__(self, context: SchedulingContext, outer: Transaction | None = None) -> None:
         self._context = context
         self._outer = outer
+        self._searches = context.nodes.searches
         self._placed: list[tuple[Task, int]] = []
         self.charges: list[tuple[JobNode, Items, int, int, bool]] = []
         self.evictions: list[Eviction] = []
@@ -169,6 +170,8 @@ class Transaction:
     def discard(self) -> None:
         """Undo everything, in reverse."""
         context = self._context
+        if context.nodes.searches != self._searches:  # a shape may have been told that there is less than there is now
+            context.nodes.gains += 1
         for task, index in reversed(self._placed):
             node = task.node
             assert node is not None

@@ -19,6 +19,10 @@ Vector = tuple[int, ...]
 Items = tuple[tuple[int, int], ...]
 """The non-zero entries of a vector, as (resource index, amount), by index: inner loops run over these."""
 
+NO_TEXTS: Mapping[str, str] = {}
+NO_MINIMUMS: Mapping[str, int] = {}
+"""What objects without labels, and jobs without minimums of roles, share: there may be a million. Never changed."""
+
 ROOT = "root"
 DEFAULT_QUEUE = "default"
 
@@ -177,7 +181,7 @@ class JobSpec:
     queue: str
     created: int = 0
     min_member: int = 1
-    min_task_member: Mapping[str, int] = field(default_factory=dict)
+    min_task_member: Mapping[str, int] = field(default_factory=lambda: NO_MINIMUMS)
     min_resources: Vector = ()
     priority_class: str | None = None
     phase: JobPhase = JobPhase.PENDING
@@ -308,7 +312,7 @@ class TaskSpec:
     node: str | None = None
     status: TaskStatus = TaskStatus.PENDING
     started: int = 0
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
     constraints: Constraints = FREE
     managed: bool = True
     preemptable: bool | None = None  # whether it may be evicted; None: as its job
@@ -339,7 +343,7 @@ class NodeSpec:
     name: str
     allocatable: Vector
     created: int = 0
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     ready: bool = True

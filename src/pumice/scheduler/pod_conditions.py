@@ -233,7 +233,7 @@ class PodConditions:
     def _record(self, key: str, found: PendingReason) -> None:
         job = self._engine().state.jobs[key]
         namespace, name = key.split("/")
-        if len(job.tasks) == 1 and (task := next(iter(job.tasks.values()))).key in self._pods:
+        if job.task_count == 1 and (task := job.each_task()[0]).key in self._pods:
             subject = Subject("v1", "Pod", task.spec.name, namespace, self._pods[task.key].uid)
         else:
             uid = self._cache.uid("podgroups", key)

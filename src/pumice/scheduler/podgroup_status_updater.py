@@ -72,7 +72,7 @@ class PodGroupStatusUpdater:
             self._written[change.key] = _said(change.new)
 
     def _write(self, job: Job, phase: JobPhase) -> None:
-        counts = Counter(task.status for task in job.tasks.values())
+        counts = Counter(task.status for task in job.each_task())
         # Write Running only once the gang was seen complete: after a crash the phase tells how far its start came.
         said = (
             JobPhase.INQUEUE if phase in (JobPhase.RUNNING, JobPhase.UNKNOWN) and not job.gang_was_complete else phase

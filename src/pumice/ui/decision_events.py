@@ -14,11 +14,12 @@ from msgspec import Struct
 
 from pumice.kube.client.api import Api, ListOptions
 from pumice.kube.decode import api_types
+from pumice.kube.reduced_resource import reduced_resource
 from pumice.kube.resources import EVENTS, Resource
 from pumice.kube.watch.change_queue import ChangeQueue
 from pumice.kube.watch.informer import Informer
 from pumice.ui.decisions import DecisionFeed, DecisionSeen
-from pumice.ui.object_decode import microseconds_of, reduced_resource
+from pumice.ui.object_decode import microseconds_of
 from pumice.ui.picture import ClusterPicture
 
 BIND, EVICT = "Scheduled", "Evict"
@@ -76,7 +77,7 @@ def _reduce(event: _Event) -> EventSeen | None:
     return None
 
 
-SCHEDULING_EVENTS: Resource[EventSeen | None] = reduced_resource(EVENTS, _Event, EventSeen, _reduce)
+SCHEDULING_EVENTS: Resource[EventSeen | None] = reduced_resource(EVENTS.decoded_as(_Event), _reduce)
 
 
 class DecisionEvents:

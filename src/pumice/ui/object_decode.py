@@ -6,12 +6,8 @@ decoded, and equal texts and requests are kept once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
-
-import msgspec
 
 from kubebase.field_error import FieldError
 from kubebase.resource_vector import Registry, ResourceError, Vector
@@ -21,7 +17,8 @@ from pumice.kube.decode.convert import describe
 from pumice.kube.decode.pods import GROUP_NAME, TASK_SPEC, request_of
 from pumice.kube.decode.preemption_annotations import USER
 from pumice.kube.decode.struct_decode import microseconds
-from pumice.kube.resources import NODES, POD_GROUPS, PODS, QUEUES, Resource
+from pumice.kube.reduced_resource import reduced_resource
+from pumice.kube.resources import NODES, POD_GROUPS, PODS, QUEUES
 from pumice.model.specs import DEFAULT_QUEUE, Queue
 from pumice.ui import wire_shapes
 from pumice.ui.seen_objects import ConditionSeen, GroupSeen, InnerNodeSeen, NamespaceSeen, NodeSeen, PodSeen, QueueSeen
@@ -50,49 +47,16 @@ class _Pool(Generic[T]):
 _shared: _Pool[str] = _Pool()
 
 
-@dataclass(frozen=True, slots=True)
-class ReducedResource(Resource[T], Generic[T]):
-    """A resource whose objects are reduced when they are decoded."""
-
-    source: Resource[Any] | None = None
-    reduce: Callable[[Any], T] | None = None
-
-    def decode(self, content: bytes | msgspec.Raw) -> T:
-        """Decode and reduce one object; raises ``ObjectError``."""
-        assert self.source is not None
-        assert self.reduce is not None
-        return self.reduce(self.source.decode(content))
-
-
-def reduced_resource(
-    resource: Resource[Any], wire: type[Any], shape: type[Any], reduce: Callable[[Any], T]
-) -> ReducedResource[T]:
-    """A resource that is decoded to ``wire`` and then reduced to ``shape``."""
-    source: Resource[Any] = Resource(
-        resource.api_version, resource.plural, resource.kind, wire, resource.optional, namespaced=resource.namespaced
-    )
-    return ReducedResource(
-        source.api_version,
-        source.plural,
-        source.kind,
-        shape,
-        source.optional,
-        namespaced=source.namespaced,
-        source=source,
-        reduce=reduce,
-    )
-
-
 class SeenObjects:
     """The resources that the page follows; the registry gives resources their places in vectors."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self._requests: _Pool[Vector] = _Pool()
-        self.pods = reduced_resource(PODS, wire_shapes.Pod, PodSeen, self._pod)
-        self.groups = reduced_resource(POD_GROUPS, wire_shapes.Group, GroupSeen, _group)
-        self.nodes = reduced_resource(NODES, api_types.Node, NodeSeen, self._node)
-        self.queues = reduced_resource(QUEUES, wire_shapes.Queue, QueueSeen, self._queue)
+        self.pods = reduced_resource(PODS.decoded_as(wire_shapes.Pod), self._pod)
+        self.groups = reduced_resource(POD_GROUPS.decoded_as(wire_shapes.Group), _group)
+        self.nodes = reduced_resource(NODES, self._node)
+        self.queues = reduced_resource(QUEUES.decoded_as(wire_shapes.Queue), self._queue)
 
     def _pod(self, pod: wire_shapes.Pod) -> PodSeen:
         about, spec, status = pod.metadata, pod.spec, pod.status

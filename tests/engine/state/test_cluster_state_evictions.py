@@ -177,7 +177,7 @@ def test_undone_evict_and_pipeline_restore_state(move: Callable[[ClusterState], 
 
 
 def test_a_jobs_accounts_without_the_evicted() -> None:
-    job = Job("ns/j", 3)
+    job = Job("ns/j")
     state = told(JOB, NODE, running("a", 2), running("b", 2), running("c", 3))
     a, b, c = (state.tasks[f"ns/{name}"] for name in "abc")
     for task in (a, b, c):

@@ -127,7 +127,9 @@ class Candidates:
         return JobSortKeys(class_, (), class_)
 
     def _shared(self, key: tuple[int, ...]) -> tuple[int, ...]:
-        """One object for equal sort keys: many jobs have the same."""
+        """One object for equal sort keys: many jobs have the same. Those of jobs that have ended do not pile up."""
+        if len(self._sort_keys) > 2 * len(self.order.tree.jobs) + 100:
+            self._sort_keys.clear()
         return self._sort_keys.setdefault(key, key)
 
     # --- units ------------------------------------------------------------------------------------------------
@@ -345,12 +347,10 @@ class Candidates:
             self._kept_out.append(unit)
         self._reoffer(unit)
 
-    def capacity_on(self, indices: Iterable[int]) -> None:
+    def capacity_on(self, indices: Iterable[int], *, nowhere_else: bool = False) -> None:
         """Recheck the infeasible shapes on nodes that have capacity they did not have before."""
-        indices = list(indices)
-        if indices:
-            for shape in [s for s in self.infeasible_shapes if self.nodes.fits_on(s, indices)]:
-                self.mark_feasible(shape)
+        for shape in self.nodes.fitting_on(self.infeasible_shapes, indices, nowhere_else=nowhere_else):
+            self.mark_feasible(shape)
 
     def gate_job(self, leaf: JobNode, reason: str) -> None:
         """Record that a gate rejected the job, which is then no candidate for the rest of the cycle."""
@@ -379,7 +379,7 @@ class Candidates:
             del self.gated_jobs[leaf]
             self.offer_again(leaf)
         grown = list(grown)
-        self.capacity_on(grown)
+        self.capacity_on(grown, nowhere_else=True)
         again = [u for u in self.units if u.tried and (grown or (changed and u.coupled) or u in self._kept_out)]
         self._kept_out.clear()
         for unit in again:

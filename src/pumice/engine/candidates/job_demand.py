@@ -24,7 +24,7 @@ from pumice.engine.candidates.units import (
     sum_asks,
     total_of,
 )
-from pumice.engine.fairness.share_tree.demand import Demand, Pieces
+from pumice.engine.fairness.share_tree.demand import Demand, Pieces, shared_demand
 from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.state.job import Job
@@ -46,11 +46,12 @@ def demand_of(
     startable = can_ever_start(job, start, barred, nodes, capacity) and find_oversize(leaf, start) is None
     waiting_counts = open_queue and startable
     counts: dict[Items, int] = {}
-    for shape, unfinished in job.unfinished.items():
-        waiting = len(job.pending.get(shape, ()))
-        number = unfinished if waiting_counts and shape not in barred else unfinished - waiting
-        if number and shape.ask:
+    for shape, number in job.placed.items():
+        if shape.ask:
             counts[shape.ask] = counts.get(shape.ask, 0) + number
+    for shape, waiting in job.pending.items() if waiting_counts else ():
+        if shape.ask and shape not in barred:
+            counts[shape.ask] = counts.get(shape.ask, 0) + len(waiting)
     for shape, number in job.evicted.items() if waiting_counts else ():
         # The job controller will recreate an evicted task. If it did not count until then, the victim's target would
         # fall while the pod terminates, the preemptor's would rise, and preemption would take more than the targets
@@ -62,7 +63,11 @@ def demand_of(
         asked = [(j, n) for j, n in enumerate(job.spec.min_resources) if n and j != PODS]
         if job.running or all(n <= capacity[j] for j, n in asked):  # otherwise it will never start
             floor = tuple((j, n) for j, n in asked if capacity[j] > 0)
-    free = sum(number for shape, number in job.unfinished.items() if not shape.ask)
+    free = 0
+    for shape, number in job.placed.items():
+        free += number if not shape.ask else 0
+    for shape, waiting in job.pending.items():
+        free += len(waiting) if not shape.ask else 0
     gang = max(1, min(gang_size(job, start) - free, sum(counts.values())))
     parts = tuple(counts.items())
     if len(counts) > 1 or (start > 0 and job.spec.min_task_member):
@@ -77,14 +82,14 @@ def demand_of(
         leaf.path_tasks = tuple(path) if len(parts) > 1 else ()
     else:
         leaf.path_tasks = ()
-    demand = Demand(parts, floor, total_of(_leading(parts, gang)) if gang > 1 else ())
+    demand = shared_demand(parts, floor, total_of(_leading(parts, gang)) if gang > 1 else ())
     return (leaf.demand if demand == leaf.demand else demand), gang
 
 
 def _is_over(job: Job) -> bool:
     """Whether a job appears to have finished all its work: its minResources are no demand any more."""
-    busy = any(job.unfinished.values()) or any(job.evicted.values())
-    return not busy and (bool(job.tasks) or job.phase is JobPhase.COMPLETED)
+    busy = job.unfinished_tasks or job.evicted
+    return not busy and (bool(job.task_count) or job.phase is JobPhase.COMPLETED)
 
 
 def asks_beyond(job: Job, capacity: list[int]) -> bool:
@@ -139,7 +144,7 @@ def _counting_tasks(job: Job, waiting_shapes: Collection[TaskShape], *, evicted:
     """The tasks that count in a job's demand, in task order: those that hold a node, and the selected others."""
     counting = [
         task
-        for task in job.tasks.values()
+        for task in job.each_task()
         if task.status.held
         or (task.status is TaskStatus.PENDING and task.shape in waiting_shapes)
         or (task.evicted and evicted)

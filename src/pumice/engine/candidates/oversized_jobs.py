@@ -46,7 +46,7 @@ def find_oversize(leaf: JobNode, start: int) -> OversizedJob | None:
         return None
     missing = missing_to_start(leaf.job, start)
     asked = _least(leaf, missing) if missing > 0 else ()
-    if not leaf.job.tasks and leaf.job.spec is not None:  # its pods do not exist yet
+    if not leaf.job.task_count and leaf.job.spec is not None:  # its pods do not exist yet
         asked = tuple((j, n) for j, n in enumerate(leaf.job.spec.min_resources) if n and j != PODS)
         missing = leaf.job.spec.min_member
     for queue, most, whole in ceilings if asked else ():

@@ -109,7 +109,7 @@ def total_of(parts: tuple[tuple[Items, int], ...]) -> Items:
 
 def gang_size(job: Job, start_size: int) -> int:
     """The current size of a job's gang: its minimum minus the succeeded tasks, at most the unfinished ones."""
-    return min(start_size - job.succeeded, sum(job.unfinished.values()))
+    return min(start_size - job.succeeded, job.unfinished_tasks)
 
 
 def missing_to_start(job: Job, start_size: int) -> int:
@@ -127,7 +127,7 @@ def makes_a_gang(job: Job, tasks: Collection[Task], start_size: int) -> bool:
     if start_size <= 0 or job.spec is None or not job.spec.min_task_member:
         return True
     roles = Counter(task.spec.role for task in tasks)
-    roles += Counter(task.spec.role for task in job.tasks.values() if task.status is TaskStatus.SUCCEEDED)
+    roles += Counter(task.spec.role for task in job.each_task() if task.status is TaskStatus.SUCCEEDED)
     return all(roles[role] >= least for role, least in job.spec.min_task_member.items())
 
 
@@ -170,7 +170,7 @@ def first_tasks(job: Job, size: int, tasks: list[Task], room: GangCapacity | Non
     """The tasks, in task order, that a job would start with if none of its tasks ran yet. None: too few."""
     assert job.spec is not None
     here = Counter(task.spec.role for task in tasks)
-    done = Counter(task.spec.role for task in job.tasks.values() if task.status is TaskStatus.SUCCEEDED)
+    done = Counter(task.spec.role for task in job.each_task() if task.status is TaskStatus.SUCCEEDED)
     # Like the gang, a role's minimum counts at most the unfinished tasks.
     needs = {role: min(least - done[role], here[role]) for role, least in job.spec.min_task_member.items()}
     return _choose(tasks, needs, size, room)
@@ -181,7 +181,7 @@ def _role_needs(job: Job) -> dict[str, int]:
     assert job.spec is not None
     needs = dict(job.spec.min_task_member)
     if needs:
-        for task in job.tasks.values():
+        for task in job.each_task():
             if task.spec.role in needs and (task.status.held or task.status is TaskStatus.SUCCEEDED):
                 needs[task.spec.role] -= 1
     return needs

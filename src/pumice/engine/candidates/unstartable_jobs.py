@@ -133,7 +133,7 @@ class UnstartableJobs:
 
 def obstacle_of(context: SchedulingContext, job: Job) -> Obstacle | None:
     """What keeps a job from ever starting in the present cluster; None: no obstacle, or nothing to start."""
-    if job.spec is None or job.phase is JobPhase.COMPLETED or (job.tasks and not any(job.unfinished.values())):
+    if job.spec is None or job.phase is JobPhase.COMPLETED or (job.task_count and not job.unfinished_tasks):
         return None
     leaf = context.tree.jobs.get(job.key)
     if leaf is None:

@@ -55,7 +55,7 @@ def explain(engine: Engine, key: str, now: int) -> WaitReport | None:
 def _about(engine: Engine, job: Job) -> WaitReport:
     """The part of the report that applies to any job."""
     spec, say = job.spec, AmountFormatter(engine.state.registry)
-    tasks = list(job.tasks.values())
+    tasks = job.each_task()
     started = [task.started for task in tasks if task.status.on_node and task.status.held]
     return WaitReport(
         job.key,
@@ -137,7 +137,7 @@ def _target(engine: Engine, leaf: JobNode, answer: WaitReport) -> None:
 def _waits(job: Job, answer: WaitReport) -> bool:
     """Whether some task of the job is still to be started."""
     if job.phase is JobPhase.COMPLETED or (
-        job.tasks and all(task.status > TaskStatus.RELEASING for task in job.tasks.values())
+        job.task_count and all(task.status > TaskStatus.RELEASING for task in job.each_task())
     ):
         answer.cause = "finished"
     elif answer.starting and not answer.pending:
@@ -201,7 +201,7 @@ def _kept_out(engine: Engine, leaf: JobNode, answer: WaitReport) -> bool:
         answer.outlook = run_ahead(engine, job.key)
         return True
     reason = policy.job_valid(job)
-    if reason is None and not job.tasks:
+    if reason is None and not job.task_count:
         reason = "none of its pods exists"
     if reason is not None:
         answer.cause = "pods"

@@ -30,12 +30,14 @@ Scores = NDArray[np.float64]
 UNLIMITED = 2**31
 """Tasks that fit on a node of which they request nothing."""
 FEW = 24  # up to this many changed nodes are scored one by one
+SPARES = 32  # nodes found by one search for a witness that are tried before the next search
 
 
 class ShapeView:
     """The nodes as seen by one shape: where it may run, and its score on each."""
 
     __slots__ = (
+        "complete_at",
         "coupled",
         "even",
         "everywhere",
@@ -47,6 +49,7 @@ class ShapeView:
         "scores",
         "seen",
         "shape",
+        "spares",
         "static",
         "uneven",
         "uniform",
@@ -74,6 +77,8 @@ class ShapeView:
         self.scores: Scores = np.empty(0)
         self.seen = -1  # journal position that the scores reflect; -1: never computed
         self.witness = -1
+        self.spares: list[int] = []  # other nodes where it fitted when a witness was last searched, the next one last
+        self.complete_at = -1  # if witness and spares were all of them: the value of ``gains`` then
 
 
 class NodeTable:
@@ -95,6 +100,8 @@ class NodeTable:
         self._views: dict[TaskShape, ShapeView] = {}
         self._room_for: dict[tuple[TaskShape, int], int] = {}
         self._watch: list[dict[TaskShape, None]] = []  # per node, the shapes whose witness it is
+        self.gains = 0  # grows whenever a node may have more idle capacity than before
+        self.searches = 0  # grows whenever a witness is looked for
         self.domains: DomainTable | None = None  # None: there are no HyperNodes
         self.within: NDArray[np.intp] | None = None  # while a domain is tried: its nodes; no other may be used
         self._inside: Mask | None = None  # the same as a mask
@@ -124,6 +131,7 @@ class NodeTable:
 
     def touch(self, node: ClusterNode) -> int:
         """Record that a node's idle capacity changed; returns its index (-1: the node has no spec)."""
+        self.gains += 1
         i = self.index.get(node.name, -1)
         if i >= 0:
             self.mark_changed(i)
@@ -378,6 +386,8 @@ class NodeTable:
 
     def unreserve(self) -> None:
         """Stop lending: lift the reservations."""
+        if self.reserved:
+            self.gains += 1
         self.reserved = {}
 
     def possible(self, shape: TaskShape) -> bool:
@@ -387,25 +397,43 @@ class NodeTable:
     def fits_somewhere(self, shape: TaskShape) -> bool:
         """Whether a task of an uncoupled shape fits now; picks a new witness if the old one is full."""
         view = self.view(shape)
-        if view.witness >= 0 and self._fits(view, view.witness):
-            return True
+        self.searches += 1
         if view.witness >= 0:
+            if self._fits(view, view.witness):
+                return True
             self._watch[view.witness].pop(shape, None)
+            view.witness = -1
+        spares = view.spares
+        while spares:
+            i = spares.pop()
+            if self._fits(view, i):
+                self._set_witness(view, i)
+                return True
+        if view.complete_at == self.gains:
+            return False
         self.sync_idle()
         fits = view.mask  # a witness needs enough idle capacity; its score does not matter
-        for j, amount in shape.items:
+        for j, amount in view.shape.items:
             fits = fits & (self.idle[j] >= amount)
-        if self.reserved:
-            fits = fits.copy()
+        return self._choose_witness(view, fits.nonzero()[0])
+
+    def _choose_witness(self, view: ShapeView, fitting: NDArray[np.intp]) -> bool:
+        """Take one of the nodes with enough idle capacity as witness, others as spares; returns whether there is one.
+
+        Any will do; they are spread out, so that few shapes need a new witness when one node fills up.
+        """
         for i in self.reserved:
-            if fits[i] and self._eats(shape, i):
-                fits[i] = False
-        where = fits.nonzero()[0]
-        if not len(where):
-            view.witness = -1
+            if self._eats(view.shape, i):
+                fitting = fitting[fitting != i]
+        count = len(fitting)
+        view.complete_at = self.gains if count <= SPARES else -1
+        if not count:
             return False
-        # Any will do; spread them out, so that few shapes need a new witness when one node fills up.
-        self._set_witness(view, int(where[(shape.index * 7919) % len(where)]))
+        if count > SPARES:
+            fitting = fitting[:: count // SPARES]
+        spares: list[int] = fitting.tolist()
+        self._set_witness(view, spares.pop(view.shape.index * 7919 % len(spares)))
+        view.spares = spares
         return True
 
     def _set_witness(self, view: ShapeView, i: int) -> None:
@@ -419,22 +447,36 @@ class NodeTable:
                 return False
         return bool(view.mask[i]) and not (i in self.reserved and self._eats(view.shape, i))
 
-    def fits_on(self, shape: TaskShape, changed: Sequence[int]) -> bool:
-        """Whether a shape that fitted nowhere fits on one of these nodes, which then becomes its witness."""
-        view = self.view(shape)
-        for i in changed:
-            if self._fits(view, i):
-                self._set_witness(view, i)
-                return True
-        return False
+    def fitting_on(self, shapes: Iterable[TaskShape], grown: Iterable[int], *, nowhere_else: bool) -> list[TaskShape]:
+        """Those of the shapes, which fitted nowhere, that fit on one of these nodes; it becomes their witness.
+
+        ``nowhere_else``: no other node has more idle capacity than when a shape was found to fit nowhere.
+        """
+        which = np.array(list(grown), np.intp)
+        if not len(which):
+            return []
+        self.sync_idle()
+        idle = list(self.idle.take(which, axis=1))
+        found: list[TaskShape] = []
+        for shape in shapes:
+            view = self.view(shape)
+            fits = view.mask.take(which)
+            for j, amount in shape.items:
+                fits &= idle[j] >= amount
+            if self._choose_witness(view, which[fits]):
+                found.append(shape)
+            if not nowhere_else:
+                view.complete_at = -1
+        return found
 
     def capacity_lost(self, i: int, on_full: Callable[[TaskShape], None]) -> None:
         """Report the shapes that fit nowhere now that a node has less idle capacity."""
         watching = self._watch[i]
         if watching:
-            for shape in [s for s in watching if not self._fits(self._views[s], i)]:
-                if not self.fits_somewhere(shape):
-                    on_full(shape)
+            moving = [shape for shape in watching if not self._fits(self._views[shape], i)]
+            full = [shape for shape in moving if not self.fits_somewhere(shape)]
+            for shape in sorted(full, key=_index) if len(full) > 1 else full:  # not by whose witness this was first
+                on_full(shape)
 
     def free_slots(self, shape: TaskShape, tasks: int) -> bool:
         """Whether this many tasks of an uncoupled shape would fit if all nodes were empty."""
@@ -455,6 +497,10 @@ class NodeTable:
         if shape.topology is not None and shape.topology.hard and shape.topology.chain is None:
             return self.domains.largest_sum(slots, shape.topology, tasks) if self.domains is not None else 0
         return min(tasks, int(slots.sum()))
+
+
+def _index(shape: TaskShape) -> int:
+    return shape.index
 
 
 def _deviation(parts: list[Scores]) -> Scores | float:

@@ -82,7 +82,7 @@ def start_pipelined(context: SchedulingContext) -> None:
 
 def must_wait(context: SchedulingContext, job: Job, tasks: Collection[Task]) -> bool:
     """Whether tasks that have room must wait for others of their gang, without which their job cannot start."""
-    if not any(task.status is TaskStatus.PIPELINED for task in job.tasks.values()):
+    if not any(task.status is TaskStatus.PIPELINED for task in job.each_task()):
         return False
     return not _starts_with(context, job, tasks)
 
@@ -97,7 +97,7 @@ def _by_job(context: SchedulingContext) -> dict[Job, list[Task]]:
 
 def _starts_with(context: SchedulingContext, job: Job, tasks: Collection[Task]) -> bool:
     """Whether a job has what it must start with once these pipelined tasks of it start as well."""
-    seated = [task for task in job.tasks.values() if task.status.held and task.status is not TaskStatus.PIPELINED]
+    seated = [task for task in job.each_task() if task.status.held and task.status is not TaskStatus.PIPELINED]
     return context.policy.job_valid(job) is None and makes_a_gang(
         job, [*seated, *tasks], context.policy.start_size(job)
     )

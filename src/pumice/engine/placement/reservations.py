@@ -66,9 +66,9 @@ class Reservations:
                 self._doubled[leaf] = self._doubled.get(leaf, 0) + 1
                 self._waiting[leaf] = now
         held_below = {_branch(leaf) for leaf in self.active}
-        for leaf in sorted(stuck, key=lambda leaf: (leaf.before, self._since(leaf, now), leaf.rank)):
+        for leaf in sorted(self._due(now), key=lambda leaf: (leaf.before, self._since(leaf, now), leaf.rank)):
             branch = _branch(leaf)
-            if branch in held_below or now - self._since(leaf, now) < self._patience(leaf):
+            if branch in held_below:
                 continue
             needs, lack = find_reservation(context.nodes, leaf.unit, context.state.capacity)
             if needs:
@@ -171,6 +171,12 @@ class Reservations:
             hold.progress = now
         hold.lack = here
         return self.limit < 0 or now - hold.progress <= self.limit  # negative: never too long
+
+    def _due(self, now: int) -> list[JobNode]:
+        """The jobs that have waited long enough for a reservation: of many that wait, most often none."""
+        long_ago = now - self.patience
+        waited = [leaf for leaf, since in self._waiting.items() if since <= long_ago]
+        return [leaf for leaf in waited if now - self._since(leaf, now) >= self._patience(leaf)]
 
     def _since(self, leaf: JobNode, now: int) -> int:
         # A task started in this cycle may be stamped later than now, so that no two stamps are equal.

@@ -6,7 +6,6 @@ more. Once all tasks are placed, it restores the victims that turned out not to 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -173,24 +172,29 @@ def lowers_shortfall(transaction: Transaction, capacity: list[int]) -> bool:
 
     See docs/fairness.md, section 9.2: the sum.
     """
-    held: dict[JobNode, Counter[int]] = {}  # how much more each job held before
-    whole: dict[JobNode, Counter[int]] = {}  # how much more its integer target was before
+    held: dict[JobNode, dict[int, int]] = {}  # how much more each job held before
+    whole: dict[JobNode, dict[int, int]] = {}  # how much more its integer target was before
     for leaf, items, _, _, _ in transaction.charges:
-        held.setdefault(leaf, Counter()).subtract(dict(items))
+        _add(held, leaf, items, -1)
     for gone in transaction.evictions:
-        held.setdefault(gone.leaf, Counter()).update(dict(gone.task.shape.ask))
+        _add(held, gone.leaf, gone.task.shape.ask, 1)
         if gone.beneficiary is not None:
-            whole.setdefault(gone.leaf, Counter()).update(dict(gone.task.shape.ask))
-            whole.setdefault(gone.beneficiary, Counter()).subtract(dict(gone.task.shape.ask))
-    nothing: Counter[int] = Counter()
+            _add(whole, gone.leaf, gone.task.shape.ask, 1)
+            _add(whole, gone.beneficiary, gone.task.shape.ask, -1)
     gained = [0] * len(capacity)
     for leaf in (leaf for leaf in {**held, **whole} if leaf.integer_task_counts is None):
-        more_held, more_whole = held.get(leaf, nothing), whole.get(leaf, nothing)
-        for j in {*more_held, *more_whole}:
-            before = max(0, leaf.integer_target[j] + more_whole[j] - leaf.held[j] - more_held[j])
-            gained[j] += before - max(0, leaf.integer_target[j] - leaf.held[j])
+        more_held, more_whole = held.get(leaf, {}), whole.get(leaf, {})
+        for j in {**more_held, **more_whole}:
+            missed = leaf.integer_target[j] + more_whole.get(j, 0) - leaf.held[j] - more_held.get(j, 0)
+            gained[j] += max(0, missed) - max(0, leaf.integer_target[j] - leaf.held[j])
     total = sum((Fraction(amount, max(1, capacity[j])) for j, amount in enumerate(gained) if amount), Fraction(0))
     return total + _gained_by_tasks(transaction, capacity) > 0
+
+
+def _add(sums: dict[JobNode, dict[int, int]], leaf: JobNode, items: Items, sign: int) -> None:
+    amounts = sums.setdefault(leaf, {})
+    for j, amount in items:
+        amounts[j] = amounts.get(j, 0) + sign * amount
 
 
 def _gained_by_tasks(transaction: Transaction, capacity: list[int]) -> Fraction:

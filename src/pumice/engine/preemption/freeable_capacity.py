@@ -72,13 +72,15 @@ class FreeableCapacity:
     def refresh(self, i: int) -> None:
         """Recompute one node after a task on it changed."""
         node = self._nodes.nodes[i]
-        self._future[:, i] = [node.future(j) for j in range(len(self._future))]
-        freed, largest = [0] * len(self._future), [0] * len(self._future)
+        width = len(self._future)
+        freed, largest = [0] * width, [0] * width
         for task in node.tasks.values():
             if task.job in self.leaves and self._counts(task):
                 for j, amount in task.shape.items:
                     freed[j] += amount
-                    largest[j] = max(largest[j], amount)
+                    if amount > largest[j]:
+                        largest[j] = amount
+        self._future[:, i] = [node.future(j) for j in range(width)]
         self._freed[:, i], self._largest[:, i] = freed, largest
         self._refreshed.append(i)
 

@@ -34,7 +34,7 @@ def _swap(context: SchedulingContext, leaf: JobNode, unit: AllocationUnit) -> bo
     task = unit_tasks(leaf, unit)[0]
     if not context.state.task_preempts(task.spec):
         return False
-    if all(other.priority >= task.priority for other in leaf.job.tasks.values()):
+    if all(other.priority >= task.priority for other in leaf.job.each_task()):
         return False
     by_node: dict[ClusterNode, list[Task]] = {}
     going = PreemptibleTasks(context, [leaf]).tasks.get(leaf, [])

@@ -50,7 +50,7 @@ class PreemptibleTasks:
         self.tasks: dict[JobNode, list[Task]] = {}
         self._below: dict[ShareNode, list[JobNode]] = {}
         for leaf in leaves:
-            going = [task for task in leaf.job.tasks.values() if self._may_go(task)]
+            going = [task for task in leaf.job.each_task() if self._may_go(task)]
             if going:
                 self.tasks[leaf] = going
                 node: ShareNode | None = leaf

@@ -124,6 +124,8 @@ class Preemptors:
 
     def next_change_at(self, now: int) -> int | None:
         """The first time later than now at which a preemptor becomes eligible without any other event."""
+        if not self._since and not self._failed_attempts:
+            return None
         patient = (since + self.cooldown.patience for since in self._since.values())
         ripe = (tried.until for tried in self._failed_attempts.values() if tried.until is not None)
         return min((time for time in (*patient, *ripe) if time > now), default=None)
@@ -150,7 +152,7 @@ class Preemptors:
             for leaf in leaves
             if leaf in beyond
             or (leaf.parent in parents and equality(leaf) in traders)
-            or not all(shape.ask for shape in leaf.job.unfinished)
+            or not all(shape.ask for shape in (*leaf.job.placed, *leaf.job.pending))
         ]
 
     def _running(self, context: SchedulingContext) -> list[JobNode]:

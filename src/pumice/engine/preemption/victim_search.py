@@ -282,7 +282,7 @@ class VictimSearch:
 
     def _has_excess(self, leaf: JobNode) -> bool:
         """Whether the rule would let a job lose any of its tasks, judging by their requests."""
-        return any(self.rule.may_lose(leaf, shape.ask) for shape in leaf.job.unfinished)
+        return any(self.rule.may_lose(leaf, shape.ask) for shape in (*leaf.job.placed, *leaf.job.pending))
 
     def _rank(self, task: Task, leaf: JobNode) -> Rank:
         """The place of a task in the order of victims."""
@@ -449,7 +449,7 @@ class VictimSearch:
         """Whether the gain justifies that a job has lost everything it held."""
         capacity = self._context.state.capacity
         if not self.rule.by_target:
-            return len(leaf.job.tasks) == 1 or 2 * self._size >= part_of(items, capacity)
+            return leaf.job.task_count == 1 or 2 * self._size >= part_of(items, capacity)
         gone = {
             self._context.tree.jobs[d.task.job.key]: None for d in transaction.all_evictions() if d.task.job is not None
         }
@@ -470,7 +470,7 @@ class VictimSearch:
         if self._context.policy.can_go_on(job, without=task):
             return (task,)
         # In task order: the preemptor takes the first node that fits once they are gone.
-        whole = tuple(sorted((t for t in job.tasks.values() if t.status.held), key=lambda t: t.order))
+        whole = tuple(sorted((t for t in job.each_task() if t.status.held), key=lambda t: t.order))
         if all(self._victim_leaf(t) is leaf for t in whole):
             return whole
         return ()

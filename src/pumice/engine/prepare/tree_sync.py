@@ -117,7 +117,7 @@ class TreeSync:
         if leaf is None:
             leaf = tree.add_job(job, parent)
             changes.demand = True
-            for task in job.tasks.values():
+            for task in job.each_task():
                 if task.status.held:
                     self._charge(leaf, task)
         assert job.spec is not None
@@ -168,7 +168,7 @@ class TreeSync:
         context.candidates.remove_job(leaf)
         self._to_enqueue.pop(leaf, None)
         self._to_backfill.pop(leaf, None)
-        for task in leaf.job.tasks.values():
+        for task in leaf.job.each_task():
             if task.status.held:
                 context.order.uncharge(leaf, task.shape.ask, task.started, 1, task.owed)
         parent = leaf.parent

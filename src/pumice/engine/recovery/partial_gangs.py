@@ -46,7 +46,7 @@ def repair_partial_gangs(context: SchedulingContext) -> None:
         leaf = context.tree.jobs.get(key)
         if leaf is None or leaf.job.gang_was_complete:  # the cluster may have shown it complete since it was detected
             del context.partial_gangs[key]
-        elif any(task.status is TaskStatus.BINDING for task in leaf.job.tasks.values()):
+        elif any(task.status is TaskStatus.BINDING for task in leaf.job.each_task()):
             continue  # the rest is being bound
         elif since + REPAIR_LIMIT <= context.now:
             _evict_part(context, leaf)
@@ -57,14 +57,14 @@ def repair_partial_gangs(context: SchedulingContext) -> None:
 def _is_partial(context: SchedulingContext, job: Job) -> bool:
     """Whether a gang that was never complete has some of its tasks bound by us, but not all it must start with."""
     start = context.policy.start_size(job)
-    seated = [task for task in job.tasks.values() if task.status.held and task.status is not TaskStatus.PIPELINED]
+    seated = [task for task in job.each_task() if task.status.held and task.status is not TaskStatus.PIPELINED]
     has_all = len(seated) + job.succeeded >= start and makes_a_gang(job, seated, start)
     return not has_all and bool(_tasks_bound_by_us(job))
 
 
 def _tasks_bound_by_us(job: Job) -> list[Task]:
     """The tasks that we bound, in task order."""
-    ours = [task for task in job.tasks.values() if task.status.shown and task.spec.placed]
+    ours = [task for task in job.each_task() if task.status.shown and task.spec.placed]
     return sorted((task for task in ours if not task.is_system_critical), key=lambda task: task.order)
 
 
@@ -107,6 +107,6 @@ def _explain(gone: Eviction) -> Evict:
 
 
 def _report(context: SchedulingContext, job: Job, what: str) -> None:
-    has = sum(1 for task in job.tasks.values() if task.status.shown)
+    has = sum(1 for task in job.each_task() if task.status.shown)
     message = f"{has} of the {context.policy.start_size(job)} pods that it must start with have a node; {what}"
     context.decided.condition_once(job.key, "GangIncomplete", message)

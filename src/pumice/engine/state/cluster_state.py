@@ -17,7 +17,7 @@ from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.job import Job
 from pumice.engine.state.label_index import LabelIndex
-from pumice.engine.state.task import Task, task_order
+from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import Rules, ShapeTable, TaskShape, first_pair, selects
 from pumice.model.hyper_nodes import HyperNode
 from pumice.model.node_domains import NodeDomains
@@ -159,7 +159,6 @@ class ClusterState:
         self.victims_changed = True
         for task in self.tasks.values():
             task.priority = self.task_priority(task.spec)
-            task.order = task_order(task.spec, task.priority)
         for job in self.jobs.values():
             job.unsorted = True
             self.changed_jobs[job] = None
@@ -193,6 +192,8 @@ class ClusterState:
         if task is not None and self._confirms(task, spec):
             if (spec.preemptable, spec.labels) != (task.spec.preemptable, task.spec.labels):
                 self.victims_changed = True
+            if task.status is TaskStatus.BINDING and status is not TaskStatus.BINDING:
+                self.victims_changed = True  # from now on it can be evicted
             self._labels.remove(task)
             shown = status.shown - task.status.shown
             task.spec, task.status = spec, status
@@ -393,13 +394,13 @@ class ClusterState:
     def _job(self, key: str) -> Job:
         job = self.jobs.get(key)
         if job is None:
-            job = self.jobs[key] = Job(key, len(self.capacity))
+            job = self.jobs[key] = Job(key)
             self.removed_jobs.pop(key, None)
         return job
 
     def _touch_job(self, job: Job) -> None:
         """Mark a job as changed; remove it if no object refers to it any more."""
-        if job.spec is None and not job.tasks and self.jobs.get(job.key) is job:
+        if job.spec is None and not job.task_count and self.jobs.get(job.key) is job:
             del self.jobs[job.key]
             self.changed_jobs.pop(job, None)
             self.removed_jobs[job.key] = None
@@ -426,8 +427,6 @@ class ClusterState:
         """Add a zero for a newly registered resource to every account."""
         width = len(self.registry)
         self.capacity.extend([0] * (width - len(self.capacity)))
-        for job in self.jobs.values():
-            job.widen(width)
         for node in self.nodes.values():
             node.widen(width)
         self.nodes_changed = True
@@ -480,7 +479,7 @@ class ClusterState:
         """The priority of a job's class; without one, of its most important unfinished task."""
         if job.spec is not None and job.spec.priority_class in self.priority_classes:
             return self._class_value(job.spec.priority_class)
-        tasks = [task.priority for task in job.tasks.values() if task.status.unfinished]
+        tasks = [task.priority for task in job.each_task() if task.status.unfinished]
         return max(tasks, default=self._class_value(None))
 
     def _class_value(self, name: str | None) -> int:
@@ -517,13 +516,17 @@ class ClusterState:
                 total[j] += amount
         assert total == self.capacity, f"capacity {self.capacity} is not {total}"
         for job in self.jobs.values():
-            job.validate(width)
-            assert job.spec is not None or job.tasks, f"job {job.key} is a ghost"
+            job.validate()
+            assert job.spec is not None or job.task_count, f"job {job.key} is a ghost"
+            assert all(self.tasks[task.key] is task and task.job is job for task in job.each_task())
+        counted = 0
         for key, task in self.tasks.items():
             assert key == task.spec.key
             if task.job is not None:
-                assert task.job.tasks[key] is task and self.jobs[task.job.key] is task.job
+                assert self.jobs[task.job.key] is task.job
+                counted += 1
             if task.status.has_node and task.node is not None:
                 there = task.node.waiting if task.status is TaskStatus.PIPELINED else task.node.tasks
                 assert there[key] is task
                 assert self.nodes[task.node.name] is task.node
+        assert counted == sum(job.task_count for job in self.jobs.values())

@@ -24,10 +24,10 @@ class Task:
     __slots__ = (
         "cards",
         "evicted",
+        "index",
         "job",
         "key",
         "node",
-        "order",
         "owed",
         "priority",
         "shape",
@@ -41,7 +41,7 @@ class Task:
         self.key = spec.key  # namespace and name: one string shared by all tables that refer to it
         self.shape = shape
         self.priority = priority
-        self.order = task_order(spec, priority)
+        self.index = index_of(spec.name)
         self.job: Job | None = None
         self.node: ClusterNode | None = None
         self.cards = spec.cards  # chosen by a plugin where the spec has none
@@ -49,6 +49,12 @@ class Task:
         self.started = 0
         self.evicted = False  # whether it is releasing because we evicted it: its job will want it back
         self.owed = True  # whether its job was owed when it started (docs/fairness.md, section 3.2, ties in rounding)
+
+    @property
+    def order(self) -> TaskOrder:
+        """Order of tasks in a job: priority, the number at the end of names like job-role-3, age, name."""
+        spec = self.spec
+        return (-self.priority, self.index, spec.created, spec.namespace, spec.name)
 
     @property
     def is_system_critical(self) -> bool:
@@ -69,8 +75,7 @@ class Task:
         return f"Task({self.key}, {self.status.name})"
 
 
-def task_order(spec: TaskSpec, priority: int) -> TaskOrder:
-    """Order of tasks in a job: priority, the number at the end of names like job-role-3, age, name."""
-    parts = spec.name.split("-")
-    index = int(parts[-1]) if len(parts) > 2 and parts[-1].isdecimal() else -1
-    return (-priority, index, spec.created, spec.namespace, spec.name)
+def index_of(name: str) -> int:
+    """The number at the end of names like job-role-3; -1: there is none."""
+    parts = name.split("-")
+    return int(parts[-1]) if len(parts) > 2 and parts[-1].isdecimal() else -1

@@ -11,7 +11,7 @@ from pumice.engine.fairness.limits.queue_violations import clamped, violations
 from pumice.engine.fairness.share_tree.share_node import NodeKind
 from pumice.engine.state.job import Job
 from pumice.model.specs import Items, JobPhase, Queue
-from tests.support.forests import WIDTH, Forest
+from tests.support.forests import Forest
 
 
 def cores(number: int) -> Items:
@@ -81,7 +81,7 @@ def test_the_size_of_the_cluster_is_nobodys_mistake() -> None:
 def test_a_job_above_the_leaves() -> None:
     forest = Forest(Queue("a"), Queue("b", parent="a"))
     forest.job("b")
-    job = Job("ns/j", WIDTH)
+    job = Job("ns/j")
     namespace = forest.tree.child(forest.node["a"], NodeKind.NAMESPACE, "ns")
     forest.tree.add_job(job, namespace)
     wrong = violations(forest.tree, forest.queues, Registry())

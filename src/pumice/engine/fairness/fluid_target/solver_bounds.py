@@ -67,8 +67,10 @@ def _deserved(
     """The deserved amounts of queues beyond their guarantees, cut like guarantees where they exceed what exists."""
     named: dict[ShareNode, dict[int, int]] = {}
     for node in inner[1:]:
+        if not node.deserved:
+            continue
         reserved = node.guarantee or [0] * len(capacity)
-        more = {j: amount for j, amount in node.deserved or () if amount > reserved[j] or not amount}
+        more = {j: amount for j, amount in node.deserved if amount > reserved[j] or not amount}
         if any(more.values()):
             named[node] = more
     if not named:

@@ -43,12 +43,9 @@ class NodeLeaves:
         "_ranked_by",
         "_used",
         "classes",
-        "count",
-        "group",
+        "columns",
         "groups",
-        "job",
         "jobs",
-        "members",
         "never",
         "resources",
         "tasks",
@@ -74,26 +71,19 @@ class NodeLeaves:
         self.jobs = [group for group in self.groups if len(group.pieces) > 1]  # inner nodes of the solver
         self.classes = {group.rank_class for group in self.groups}
         self._asks: list[Items] = []
-        count: list[float] = []
-        members: list[float] = []
-        of_group: list[int] = []
-        of_job: list[int] = []
+        columns: list[tuple[float, float, float, float]] = []  # one array is put together faster than four
         jobs = 0
         for number, group in enumerate(self.groups):
             unlike = len(group.pieces) > 1
             for k in group.pieces:
                 items, tasks = group.demand.pieces[k]
                 self._asks.append(items)
-                count.append(float(tasks * group.members))
-                members.append(float(group.members))
-                of_group.append(number)
-                of_job.append(jobs if unlike else -1)
+                columns.append((tasks * group.members, group.members, number, jobs if unlike else -1))
             jobs += unlike
-        self.count, self.members = np.array(count), np.array(members)
-        self.group = np.array(of_group, dtype=np.int64)
-        self.job = np.array(of_job, dtype=np.int64)  # which of ``jobs`` a leaf is a piece of; -1: none
+        # Of each leaf: its tasks, the jobs behind it, their group, and of which of ``jobs`` it is a piece (-1: none).
+        self.columns: FloatArray = np.array(columns, np.float64).reshape(-1, 4)
         self.resources = {j for items in self._asks for j, _ in items}
-        self.tasks: FloatArray = np.full(len(count), np.nan)  # the targets of the last solve, for each job
+        self.tasks: FloatArray = np.full(len(columns), np.nan)  # the targets of the last solve, for each job
         self._used: list[int] | None = None
         self._direction: FloatArray = np.empty((0, 0))
         self._ranked_by: list[RankClass] | None = None
@@ -156,19 +146,19 @@ def collect_leaves(
     classes = classes if classes_now == classes else classes_now
     index = {node: k for k, node in enumerate(nodes)}
     above = [-1 if node.parent is None else index[node.parent] for node in nodes]
-    rows = np.array([len(each.count) for each in leaves])
+    rows = np.array([len(each.columns) for each in leaves])
+    columns = np.concatenate([each.columns for each in leaves])
+    count, members, group_below, job_below = np.ascontiguousarray(columns.T)
     groups = [group for each in leaves for group in each.groups]
     jobs = [group for each in leaves for group in each.jobs]
     job_counts = np.array([len(each.jobs) for each in leaves])
     group_counts = np.array([len(each.groups) for each in leaves])
     number = np.arange(len(nodes))
     inner = len(nodes) + len(jobs)
-    job = np.concatenate([each.job for each in leaves])
+    job = job_below.astype(np.int64)
     first_job = len(nodes) + np.cumsum(job_counts) - job_counts
     leaf_parent = np.where(job >= 0, job + np.repeat(first_job, rows), np.repeat(number, rows))
-    members = np.concatenate([each.members for each in leaves])
-    group = np.concatenate([each.group for each in leaves])
-    group += np.repeat(np.cumsum(group_counts) - group_counts, rows)
+    group = group_below.astype(np.int64) + np.repeat(np.cumsum(group_counts) - group_counts, rows)
     order = {rank_class: k for k, rank_class in enumerate(classes)}
     return Collected(
         nodes=nodes,
@@ -189,7 +179,7 @@ def collect_leaves(
         used=used,
         classes=classes,
         direction=np.concatenate([each.direction(used, capacity) for each in leaves]),
-        count=np.concatenate([each.count for each in leaves]),
+        count=count,
         members=members,
         rank=np.concatenate([each.rank(classes) for each in leaves]),
         job_node=np.arange(len(nodes), inner),

@@ -176,11 +176,13 @@ def _solve(
         tasks = _solve_collected(collected, None)
         known.solved = SolvedTargets(collected, tasks)
     for_each = _snap(tasks / collected.members)
+    targets: list[float] = for_each.tolist()
     for number in np.unique(collected.group[_different(collected, for_each)]).tolist():
-        group, first = collected.groups[number], int(collected.first[number])
+        group, leaf = collected.groups[number], int(collected.first[number])
         pieces = [0.0] * len(group.demand.pieces)
-        for k, target in zip(group.pieces, for_each[first : first + len(group.pieces)].tolist(), strict=True):
-            pieces[k] = target
+        for k in group.pieces:
+            pieces[k] = targets[leaf]
+            leaf += 1
         _entitle(tree, group.equals, tuple(pieces), moved)
     if users:
         known.leaves.clear()  # which jobs form a group depends on the users that are limited
@@ -284,4 +286,8 @@ def _add_above(sums: dict[ShareNode, list[int]], node: ShareNode, amounts: list[
 
 def _add(sums: dict[ShareNode, list[int]], node: ShareNode, amounts: list[int]) -> None:
     total = sums.get(node)
-    sums[node] = list(amounts) if total is None else [a + b for a, b in zip(total, amounts, strict=True)]
+    if total is None:
+        sums[node] = list(amounts)
+    else:
+        for j, amount in enumerate(amounts):
+            total[j] += amount

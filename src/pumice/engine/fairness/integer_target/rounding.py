@@ -201,7 +201,7 @@ class IntegerTargets:
             whole[j] = amount
         leaf.run = 0
         leaf.integer_tasks = leaf.demand.parts[0][1]
-        leaf.line, leaf.taken = (), []
+        leaf.line, leaf.taken = (), shared_zeros(0)
         self._move_to_base(leaf, whole)
 
     def _move_to_base(self, leaf: JobNode, whole: list[int]) -> None:
@@ -233,7 +233,7 @@ class IntegerTargets:
 
     def forget(self, leaf: JobNode) -> None:
         """Forget a job that is about to leave the tree."""
-        leaf.line, leaf.taken, leaf.run = (), [], 0
+        leaf.line, leaf.taken, leaf.run = (), shared_zeros(0), 0
         set_head(leaf, 0)
         add_to_targets(leaf, tuple((j, amount) for j, amount in enumerate(leaf.integer_target) if amount), -1)
         self._unlike.discard(leaf)

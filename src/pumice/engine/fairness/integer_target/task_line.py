@@ -52,7 +52,7 @@ def line_of(leaf: JobNode) -> Line:
 
 def _line_of_unlike(leaf: JobNode) -> Line:
     """The line of heterogeneous tasks: placed tasks in task order, the others in the order of the demand."""
-    running = [task for task in leaf.job.tasks.values() if task.status.held and task.shape.ask]
+    running = [task for task in leaf.job.each_task() if task.status.held and task.shape.ask]
     running.sort(key=lambda task: task.order)
     waiting = [task for task in leaf.path_tasks if not task.status.held]
     asks = [(task.shape.ask, True) for task in running] + [(task.shape.ask, False) for task in waiting]

@@ -90,10 +90,13 @@ class UnitPasses:
         for missing_only in (True,) if at_root else (True, False):
             step = Step(groups, given, missing_only=missing_only)
             # A deficit only shrinks: most often no job below a node qualifies here.
-            if any(self._holds_a_head(group) for group in groups.nodes):
+            offered = any(self._holds_a_head(group) for group in groups.nodes)
+            if offered:
                 self._serve_held(step, self._candidates(step, held=True))
                 self._serve_waiting(step, self._candidates(step, held=False))
             unlike = [leaf for group in groups.nodes for leaf in self._unlike.below(group, self.holds)]
+            if not offered and not unlike:
+                return  # nor does one in the second step
             if unlike:
                 behind = Step(groups, given, missing_only=missing_only, behind=True)
                 running = self._standing(behind, unlike, held=True)

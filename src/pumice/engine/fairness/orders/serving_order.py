@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Container
 from dataclasses import dataclass
+from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
 
@@ -296,8 +297,9 @@ def entry_of(node: ShareNode, key: float) -> Entry:
     return ((), key, (), latest, node.rank, node)
 
 
+@lru_cache(maxsize=1 << 12)
 def asks_of(ask: Items | None) -> tuple[int, ...]:
-    """The resources of a request, ascending; none for a job that is no candidate."""
+    """The resources of a request, ascending; none for a job that is no candidate. One object for equal requests."""
     return tuple(sorted([j for j, _ in ask])) if ask else ()
 
 

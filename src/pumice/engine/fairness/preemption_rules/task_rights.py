@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pumice.engine.fairness.share_tree.share_node import JobNode
 
 
+_NO_TASKS: dict[Items, int] = {}  # shared by all jobs that are entitled to none; never changed
+
+
 def count_integer_tasks(leaf: JobNode) -> dict[Items, int] | None:
     """How many tasks of each kind rounding has handed to a job; None: its tasks are compared by amounts."""
     if len(leaf.demand.pieces) <= 1 or leaf.gang > 1:
@@ -26,7 +29,7 @@ def count_integer_tasks(leaf: JobNode) -> dict[Items, int] | None:
     for run, units in zip(leaf.line, leaf.taken, strict=True):
         if units and run.tasks:
             counts[run.items] = counts.get(run.items, 0) + units
-    return counts
+    return counts or _NO_TASKS
 
 
 def is_owed(leaf: JobNode, ask: Items) -> bool:
@@ -59,7 +62,7 @@ def has_lost_nothing(leaf: JobNode, items: Items) -> bool:
 def holds_more(leaf: JobNode) -> bool:
     """Whether a job runs a task outside its integer target."""
     if leaf.integer_task_counts is not None:
-        return any(spares(leaf, shape.ask) for shape in leaf.job.unfinished if shape.ask)
+        return any(spares(leaf, shape.ask) for shape in leaf.job.placed if shape.ask)
     whole = leaf.integer_target
     for j, held in enumerate(leaf.held):
         if held > whole[j]:
@@ -69,6 +72,4 @@ def holds_more(leaf: JobNode) -> bool:
 
 def running_alike(leaf: JobNode, ask: Items) -> int:
     """How many tasks of a job with this request are placed."""
-    job = leaf.job
-    alike = ((shape, number) for shape, number in job.unfinished.items() if shape.ask == ask)
-    return sum(number - len(job.pending.get(shape, ())) for shape, number in alike)
+    return sum([number for shape, number in leaf.job.placed.items() if shape.ask == ask])

@@ -5,6 +5,8 @@ See docs/fairness.md, section 3.1.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pumice.model.specs import Items
 
 Pieces = tuple[tuple[Items, int], ...]
@@ -48,6 +50,12 @@ class Demand:
     def alike(self) -> bool:
         """Whether all tasks have one request and there is no reserve."""
         return len(self.parts) == 1 and not self.reserve
+
+
+@lru_cache(maxsize=1 << 12)
+def shared_demand(parts: Pieces, floor: Items, gang_items: Items) -> Demand:
+    """The demand with these parts, one object for all jobs that ask alike: most jobs of a backlog do."""
+    return Demand(parts, floor, gang_items)
 
 
 NO_DEMAND = Demand((), (), ())

@@ -70,7 +70,7 @@ class EqualJobs:
         heappush(self._arrivals, leaf.serial)
         if len(self._arrivals) > 2 * len(self.members) + 64:
             self._arrivals = sorted(self.members)
-        self.joined.append((leaf, list(leaf.exact)))
+        self.joined.append((leaf, leaf.exact))
         leaf.equals, leaf.demand = self, self.demand
         leaf.exact, leaf.entitled, leaf.due = self.exact, self.entitled, self.due
 

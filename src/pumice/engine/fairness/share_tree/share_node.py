@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import IntEnum
 from itertools import count
 from typing import Any
@@ -24,6 +24,12 @@ Entry = tuple[Any, ...]
 
 Rank = tuple[Any, ...]
 """Age, kind, name and serial number of a node. No two nodes have the same, not even an old one and its successor."""
+
+BranchKey = tuple["NodeKind", str]
+"""Kind and name of a queue or namespace."""
+
+ChildKey = BranchKey | int
+"""The same, or the serial number of a job."""
 
 
 class NodeKind(IntEnum):
@@ -47,24 +53,31 @@ class ChildHeap:
         self.heap: list[Entry] = []
         self.changed: list[ShareNode] = []
 
-    def leave(self, children: Mapping[tuple[NodeKind, str], ShareNode]) -> None:
-        """Remove a child. This heap may never be read, so entries of removed children must not accumulate in it."""
-        if len(self.changed) > 2 * len(children) + 64:
-            self.changed[:] = [node for node in self.changed if children.get((node.kind, node.name)) is node]
+    def leave(self, children: int) -> None:
+        """A child left, ``children`` stay. This heap may never be read: entries of those that left must not pile up."""
+        if len(self.changed) > 2 * children + 64:
+            self.changed[:] = [node for node in self.changed if not node.gone]
 
 
 _SERIALS = count()
 _NO_FRONT = ChildHeap()
-_NO_CHILDREN: dict[tuple[NodeKind, str], ShareNode] = {}
+_NO_CHILDREN: dict[ChildKey, ShareNode] = {}
+_NO_BRANCHES: dict[BranchKey, ShareNode] = {}
 _NO_HEADS: dict[Items, int] = {}
 _NO_EQUALS: dict[Equality, EqualJobs] = {}
 _NO_STARTS: list[int] = []
 _ZEROS: dict[int, list[int]] = {}
+_NO_DUES: dict[int, list[float]] = {}
 
 
 def shared_zeros(width: int) -> list[int]:
     """A vector of zeros that all jobs share for which it has not become another one; never changed in place."""
     return _ZEROS.setdefault(width, [0] * width)
+
+
+def shared_dues(width: int) -> list[float]:
+    """The same of floats."""
+    return _NO_DUES.setdefault(width, [0.0] * width)
 
 
 def own_target(leaf: JobNode) -> None:
@@ -125,12 +138,12 @@ class ShareNode:
         self.name = name
         self.parent = parent
         job = kind is NodeKind.JOB  # jobs have no children and are many: they share the empty containers
-        self.children: dict[tuple[NodeKind, str], ShareNode] = _NO_CHILDREN if job else {}
-        self.branches: dict[tuple[NodeKind, str], ShareNode] = _NO_CHILDREN if job else {}  # children that are no jobs
+        self.children: dict[ChildKey, ShareNode] = _NO_CHILDREN if job else {}
+        self.branches: dict[BranchKey, ShareNode] = _NO_BRANCHES if job else {}  # children that are no jobs
         self.equal_jobs: dict[Equality, EqualJobs] = _NO_EQUALS if job else {}  # the jobs among the children, in groups
         self.weight = 1.0
         self.queue_name: str | None = None  # the Queue object behind a queue node
-        self.serial = next(_SERIALS)
+        self.serial: Any = next(_SERIALS)  # Any: the same object is a key of several tables, compiled too
         self.rank: Rank = (0, kind, name, self.serial)  # the final tie-break
         # Jobs that hold nothing share one vector of zeros: ``charge`` makes their own. So do those without a target.
         self.held: list[int] = shared_zeros(width) if job else [0] * width
@@ -138,7 +151,7 @@ class ShareNode:
         # for reports; and as floats, for keys. Only the exact values are summed.
         self.exact: list[int] = shared_zeros(width) if job else [0] * width
         self.entitled: list[int] = shared_zeros(width) if job else [0] * width
-        self.due: list[float] = [0.0] * width
+        self.due: list[float] = shared_dues(width) if job else [0.0] * width
         self.latest = 0  # latest start below; an upper bound while stale
         self.stale = False
         self.latest_owed = 0  # the same over starts made while owed (docs/fairness.md, section 3.2, ties in rounding)
@@ -287,7 +300,7 @@ class JobNode(ShareNode):
         # The line from which units are handed out, and how many of each run are; the first run with units left, the run
         # that the job offers in a pass, and the request of a unit of that run.
         self.line: Line = ()
-        self.taken: list[int] = []
+        self.taken: list[int] = shared_zeros(0)
         self.run = 0
         self.at = 0
         self.head: Items = ()

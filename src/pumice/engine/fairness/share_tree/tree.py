@@ -48,10 +48,9 @@ class ShareTree:
 
     def child(self, parent: ShareNode, kind: NodeKind, name: str) -> ShareNode:
         """The child of that name, created if missing."""
-        node = parent.children.get((kind, name))
+        node = parent.branches.get((kind, name))
         if node is None:
-            node = parent.children[(kind, name)] = ShareNode(kind, name, parent, self.width)
-            parent.branches[(kind, name)] = node
+            node = parent.branches[kind, name] = parent.children[kind, name] = ShareNode(kind, name, parent, self.width)
             self._branch(node)
             self.mark(node)
         return node
@@ -61,7 +60,7 @@ class ShareTree:
         leaf = JobNode(job, parent, self.width)
         if job.spec is not None:
             leaf.rank = (job.spec.created, NodeKind.JOB, job.key, leaf.serial)
-        parent.children[(NodeKind.JOB, job.key)] = leaf
+        parent.children[leaf.serial] = leaf
         self.jobs[job.key] = leaf
         self.moved[leaf] = self.regroup[leaf] = None
         return leaf
@@ -69,14 +68,14 @@ class ShareTree:
     def remove(self, node: ShareNode) -> None:
         """Remove a node that holds nothing and has no children."""
         assert node.parent is not None and not node.children and not any(node.held) and not any(node.integer_target)
-        del node.parent.children[(node.kind, node.name)]
-        if node.parent.branches.pop((node.kind, node.name), None) is not None:
-            self._branch(node)
+        siblings = node.parent.children
         node.gone = True
         node.heap_entry = node.lending_entry = None
-        node.parent.child_heap.leave(node.parent.children)
-        node.parent.lending_heap.leave(node.parent.children)
-        if isinstance(node, JobNode):
+        if not isinstance(node, JobNode):
+            del siblings[node.kind, node.name], node.parent.branches[node.kind, node.name]
+            self._branch(node)
+        else:
+            del siblings[node.serial]
             nothing = [0] * self.width
             count_job(node, nothing, nothing, nothing)
             if self.touched is not None:
@@ -85,6 +84,8 @@ class ShareTree:
             self.regroup.pop(node, None)
             self._leave_equals(node)
             del self.jobs[node.name]
+        node.parent.child_heap.leave(len(siblings))
+        node.parent.lending_heap.leave(len(siblings))
 
     def _branch(self, node: ShareNode) -> None:
         """Note that a node that is no job came or went."""
@@ -256,7 +257,7 @@ class ShareTree:
                 equals.widen(len(more))
             if not isinstance(node, JobNode) or node.equals is None:
                 node.exact, node.entitled = _widened(node.exact, width), _widened(node.entitled, width)
-                node.due.extend([0.0] * len(more))
+                node.due = [*node.due, *[0.0] * len(more)]
             node.claims = _widened(node.claims, width)
             node.request, node.inqueue = _widened(node.request, width), _widened(node.inqueue, width)
             node.elastic = _widened(node.elastic, width)
@@ -270,7 +271,7 @@ class ShareTree:
         for leaf in self.jobs.values():
             held = [0] * self.width
             starts = []
-            for task in leaf.job.tasks.values():
+            for task in leaf.job.each_task():
                 if task.status.held:
                     starts.append(task.started)
                     for j, amount in task.shape.ask:

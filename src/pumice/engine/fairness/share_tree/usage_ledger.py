@@ -72,7 +72,7 @@ def _starts_with(leaf: JobNode) -> Items:
 
 def _all_exist(job: Job) -> bool:
     assert job.spec is not None
-    return sum(job.unfinished.values()) + job.succeeded >= max(job.spec.min_member, 1)
+    return job.unfinished_tasks + job.succeeded >= max(job.spec.min_member, 1)
 
 
 def _waiting(job: Job) -> dict[int, int]:

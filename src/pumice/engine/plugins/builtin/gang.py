@@ -41,7 +41,7 @@ class GangPlugin(Plugin):
             return False
         if job.shown - fewer + job.succeeded >= least and not (starts_whole and minimums):
             return True
-        counted = [t for t in job.tasks.values() if TaskStatus.BINDING <= t.status <= TaskStatus.SUCCEEDED]
+        counted = [t for t in job.each_task() if TaskStatus.BINDING <= t.status <= TaskStatus.SUCCEEDED]
         roles = Counter(t.spec.role for t in counted if t is not without and t.status is not TaskStatus.RELEASING)
         if roles.total() < least:
             return False
@@ -50,13 +50,11 @@ class GangPlugin(Plugin):
     def job_valid(self, job: Job) -> str | None:
         """Reject a job until all pods of its minimum exist."""
         assert job.spec is not None
-        have = sum(job.unfinished.values()) + job.succeeded
+        have = job.unfinished_tasks + job.succeeded
         if have < job.spec.min_member:
             return f"{have} of {job.spec.min_member} required pods (minMember) exist"
         for role, least in job.spec.min_task_member.items():
-            here = sum(
-                1 for task in job.tasks.values() if task.spec.role == role and task.status <= TaskStatus.SUCCEEDED
-            )
+            here = sum(1 for task in job.each_task() if task.spec.role == role and task.status <= TaskStatus.SUCCEEDED)
             if here < least:
                 return f"{here} of {least} required pods of task '{role}' exist"
         return None

@@ -63,7 +63,7 @@ class NetworkTopologyPlugin(Plugin):
 
     def _chain(self, job: Job, highest: int) -> tuple[tuple[int, str], ...] | None:
         """The domains up to a tier that all placed tasks share, from the lowest."""
-        nodes = {task.node.name for task in job.tasks.values() if task.status.held and task.node is not None}
+        nodes = {task.node.name for task in job.each_task() if task.status.held and task.node is not None}
         if not nodes:
             return None
         common: set[tuple[int, str]] | None = None

@@ -44,7 +44,7 @@ class TaskTopologyPlugin(Plugin):
             return None
         job = self.state.jobs.get(rule.job)
         counts = np.zeros(len(nodes.nodes))
-        for task in job.tasks.values() if job is not None else ():
+        for task in job.each_task() if job is not None else ():
             if task.status.held and task.node is not None:
                 at = nodes.index.get(task.node.name, -1)
                 if at >= 0:

@@ -1,0 +1,72 @@
+"""A job's accounts: whatever happens to its tasks, they are those of a recount."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubebase.resource_vector import CPU, PODS
+from pumice.engine.state.job import Job
+from pumice.engine.state.task import Task
+from pumice.engine.state.task_shapes import TaskShape
+from pumice.model.specs import FREE, JobSpec, TaskSpec, TaskStatus
+
+SHAPES = [TaskShape(0, ((CPU, 2), (PODS, 1)), FREE, None), TaskShape(1, ((CPU, 3), (PODS, 1), (4, 7)), FREE, None)]
+STATUSES = [TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.SUCCEEDED, TaskStatus.FAILED]
+
+
+def new_task(number: int, shape: int, status: TaskStatus) -> Task:
+    task = Task(TaskSpec("ns", f"j-{number}", (), "ns/j"), SHAPES[shape], priority=0)
+    task.status = status
+    return task
+
+
+@given(st.data())
+def test_accounts_are_those_of_a_recount_whatever_happens(data: st.DataObject) -> None:
+    job, here = Job("ns/j"), list[Task]()
+    for number in range(data.draw(st.integers(1, 20))):
+        waiting = [task for task in here if task.status is TaskStatus.PENDING]
+        placed = [task for task in here if task.status is TaskStatus.BINDING]
+        match data.draw(st.sampled_from(["enter", "enter", "leave", "start", "unstart"])):
+            case "enter":
+                here.append(new_task(number, data.draw(st.integers(0, 1)), data.draw(st.sampled_from(STATUSES))))
+                here[-1].job = job
+                job.enter(here[-1])
+                job.sort_pending()
+            case "leave" if here:
+                job.leave(here.pop(data.draw(st.integers(0, len(here) - 1))))
+            case "start" if waiting:
+                task = data.draw(st.sampled_from(waiting))
+                job.start(task)
+                task.status = TaskStatus.BINDING
+            case "unstart" if placed:
+                task = data.draw(st.sampled_from(placed))
+                task.status = TaskStatus.PENDING
+                job.unstart(task)
+    held = [task for task in here if task.status.held]
+    assert job.tasks == {task.key: task for task in here} and job.task_count == len(here) == len(job.each_task())
+    assert job.placed == Counter(task.shape for task in held)
+    assert job.unfinished == Counter(task.shape for task in here if task.status.unfinished)
+    assert job.unfinished_tasks == sum(task.status.unfinished for task in here)
+    amounts = Counter[int]()
+    for task in held:
+        amounts.update(dict(task.shape.items))
+    assert {j: amount for j, amount in enumerate(job.held) if amount} == amounts
+    for shape, tasks in job.pending.items():
+        expected = [task for task in here if task.shape is shape and task.status is TaskStatus.PENDING]
+        assert tasks == sorted(expected, key=lambda task: task.order, reverse=True)
+    job.validate()
+
+
+def test_jobs_have_no_containers_of_their_own_for_what_they_do_not_have() -> None:
+    waiting, ended = Job("ns/a"), Job("ns/b")
+    waiting.enter(new_task(1, 0, TaskStatus.PENDING))
+    task = new_task(1, 0, TaskStatus.RUNNING)
+    ended.enter(task)
+    assert ended.pending is Job("ns/c").pending
+    ended.leave(task)
+    assert ended.placed is waiting.placed is waiting.evicted
+    assert JobSpec("ns", "a", "q").min_task_member is JobSpec("ns", "b", "q").min_task_member
+    assert TaskSpec("ns", "a", ()).labels is TaskSpec("ns", "b", ()).labels
