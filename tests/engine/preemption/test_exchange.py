@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
 from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.preemption.exchange import ExchangeRule
 from pumice.engine.state.task_shapes import TaskShape
+from pumice.model.specs import TaskStatus
 from tests.support.restless import Restless, Taste
 from tests.support.taking import Shell, taking_engine
 
@@ -68,3 +70,20 @@ def test_no_task_may_go_where_no_victims_are_expected(seed: int) -> None:
 def test_both_answers_occur() -> None:
     found = sum((judged(seed) for seed in range(12)), Counter[tuple[bool, bool]]())
     assert found[False, False] > 20 and found[True, True] > 5
+
+
+def test_a_job_without_the_minimum_of_a_role_asks_for_no_other_task_alone() -> None:
+    # 8 cpu, two equal queues: a runs seven tasks that nobody may evict, b the worker of a job whose server has ended. The
+    # job is owed its server of 3 cpu, in vain. It is short of a second worker too, but that may not start without one.
+    shell = Shell(taking_engine())
+    shell.node("n0", 8)
+    for queue in ("a", "b"):
+        shell.child(queue)
+    shell.job("a", [(1, 1)] * 7)
+    roles, minimums = ["worker", "worker", "server"], {"server": 1, "worker": 1}
+    key = shell.job("b", [(1, 1), (1, 1), (3, 1)], 2, roles=roles, minimums=minimums)
+    for name, spec in list(shell.tasks.items()):
+        if spec.job != key or name.endswith("-0"):
+            shell.put(replace(spec, status=TaskStatus.RUNNING, node="n0", started=1, preemptable=False))
+    shell.settle()
+    assert (shell.running("a"), shell.running(key), shell.evictions) == (7, 1, [])

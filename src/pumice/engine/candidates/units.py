@@ -209,6 +209,15 @@ def _nothing_starts_together(job: Job) -> bool:
     return sum(need for need in _role_needs(job).values() if need > 0) > 1
 
 
+def starts_alone(leaf: JobNode, shape: TaskShape) -> bool:
+    """Whether a waiting task of this shape may start by itself; not if it leaves a role below its minimum."""
+    job = leaf.job
+    if leaf.started or job.spec is None or not job.spec.min_task_member or _nothing_starts_together(job):
+        return True
+    others = [other for other in job.pending if other is not shape]
+    return gang_tasks(job, 1, others, GangCapacity({shape: 1})) is not None
+
+
 def unit_tasks(leaf: JobNode, unit: AllocationUnit) -> list[Task]:
     """The waiting tasks that a job's unit consists of."""
     pending = leaf.job.pending

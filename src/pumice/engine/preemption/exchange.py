@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Iterator
 
 from pumice.engine.candidates.candidates import Candidates
-from pumice.engine.candidates.units import AllocationUnit
+from pumice.engine.candidates.units import AllocationUnit, starts_alone
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
 from pumice.engine.fairness.preemption_rules.task_rights import has_lost_nothing, spares
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
@@ -79,7 +79,8 @@ def exchange_units(leaf: JobNode, groups: Container[ShareNode]) -> list[Allocati
     units = [next_unit]
     if next_unit.size == 1 and len(leaf.job.pending) > 1:
         shapes = sorted((shape for shape in leaf.job.pending if shape.ask), key=lambda s: leaf.job.pending[s][-1].order)
-        units += [AllocationUnit(((shape, 1),)) for shape in shapes if shape is not next_unit.parts[0][0]]
+        others = [shape for shape in shapes if shape is not next_unit.parts[0][0] and starts_alone(leaf, shape)]
+        units += [AllocationUnit(((shape, 1),)) for shape in others]
     short = [group for group in _ancestors(leaf) if group in groups]
     return [unit for unit in units if any(_is_short_of(group, unit.ask) for group in short)]
 
