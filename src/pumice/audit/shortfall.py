@@ -98,7 +98,7 @@ class Shortfall:
         self._waits_since: dict[str, int] = {}  # by job
         self._version = 0
         self._brake = ""
-        self._longest_wait: list[int] = []
+        self._longest_wait: list[int] = []  # since when the two jobs wait that have waited longest
         self._reasons: dict[Path, str] = {}
         self.queues: dict[str, QueueShortfall] = {}
 
@@ -165,6 +165,8 @@ class Shortfall:
         self._looked = now
         units = waiting_units(self._ledger, self._policy)
         self._waits_since = {unit.job: self._waits_since.get(unit.job, now) for unit in units}
+        self._longest_wait = sorted(self._waits_since.values())[:2]
+        self._brake = self._no_room_for_all(now)
         answers: dict[object, str] = {}
         self._reasons = {}
         for path, lacks in short.items():

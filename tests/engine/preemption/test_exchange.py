@@ -73,8 +73,8 @@ def test_both_answers_occur() -> None:
 
 
 def test_a_job_without_the_minimum_of_a_role_asks_for_no_other_task_alone() -> None:
-    # 8 cpu, two equal queues: a runs seven tasks that nobody may evict, b the worker of a job whose server has ended. The
-    # job is owed its server of 3 cpu, in vain. It is short of a second worker too, but that may not start without one.
+    # 8 cpu, two equal queues: a runs seven tasks that nobody may evict, b the worker of a job whose server has ended.
+    # The job is owed its server of 3 cpu, in vain. It is short of a second worker too, which may not start before.
     shell = Shell(taking_engine())
     shell.node("n0", 8)
     for queue in ("a", "b"):
