@@ -37,11 +37,19 @@ def test_random_lives_are_clean(tmp_path_factory: pytest.TempPathFactory, seed: 
         pytest.param(211, id="a-claim-that-moves-to-another-node-was-given-up-before"),
         pytest.param(646, id="a-victim-is-needed-by-one-who-took-the-room-of-a-withdrawn-bind"),
         pytest.param(796, id="tasks-do-not-change-nodes-where-pods-keep-others-away"),
+        pytest.param(50377, id="a-task-beside-a-preemptor-does-not-wait-for-its-victims"),
+        pytest.param(52721, id="another-job-beside-a-preemptor-does-not-wait-for-its-victims"),
     ],
 )
 def test_needed_evictions_are_not_doubted(tmp_path: Path, seed: int) -> None:
     recorded_life(tmp_path, seed, seconds=12)
     assert is_clean(tmp_path).weighed > 0
+
+
+def test_jobs_that_share_the_room_of_a_gang_lose_it_together(tmp_path: Path) -> None:
+    # One victim of the gang stays: all who were to share its room return to pending, and others get the queue's quota.
+    recorded_life(tmp_path, 52857, seconds=12)
+    assert is_clean(tmp_path).decisions["pipeline"] > 0
 
 
 def test_a_gang_that_pods_of_the_past_kept_away_is_left_out_of_entitlements(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from pumice.audit.eviction_rules import takings_of
 from pumice.audit.findings import Findings
 from pumice.audit.follow_up import PATIENT_CYCLES, FollowUp
 from pumice.audit.ledger import Ledger
-from pumice.audit.log_lines import ChangedLine, Decision, GoneLine, read_line
+from pumice.audit.log_lines import ChangedLine, Decision, FailedTask, GoneLine, HappenedLine, read_line
 from pumice.decision_log.records import ENCODER, event_record
 from pumice.engine.events import Changed, Event, Gone
-from pumice.model.specs import JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
+from pumice.model.specs import JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus, Vector
 
 
 def tell(ledger: Ledger, *events: Event) -> None:
@@ -19,14 +19,14 @@ def tell(ledger: Ledger, *events: Event) -> None:
         ledger.apply(line)
 
 
-def task(name: str, status: TaskStatus = TaskStatus.PENDING) -> TaskSpec:
+def task(name: str, status: TaskStatus = TaskStatus.PENDING, request: Vector = (2,), job: str = "") -> TaskSpec:
     node = "n0" if status is TaskStatus.RUNNING else None
-    return TaskSpec("ns", name, (2,), f"ns/{name}", node=node, status=status)
+    return TaskSpec("ns", name, request, f"ns/{job or name}", node=node, status=status)
 
 
-def decision(does: str, name: str, preemptor: str = "", action: str = "") -> Decision:
-    about = f"ns/{name}"
-    return Decision(does, task=about, job=about, node="n0", preemptor=preemptor and f"ns/{preemptor}", action=action)
+def decision(does: str, name: str, preemptor: str = "", action: str = "", job: str = "") -> Decision:
+    taker = preemptor and f"ns/{preemptor}"
+    return Decision(does, task=f"ns/{name}", job=f"ns/{job or name}", node="n0", preemptor=taker, action=action)
 
 
 def test_a_place_may_be_awaited_while_others_on_the_node_leave() -> None:
@@ -41,9 +41,10 @@ def test_a_place_may_be_awaited_while_others_on_the_node_leave() -> None:
         decision("evict", "w", "y", "reclaim"),
         decision("pipeline", "y"),
     ]
+    takings = takings_of(decided, ledger)
     for each in decided:
         ledger.decide(each, 0)
-    follow_up.after(ledger, takings_of(decided), decided)
+    follow_up.after(ledger, takings, decided)
     tell(ledger, Gone(TaskSpec, "ns/w"))
     start = decision("bind", "x")
     follow_up.before(ledger, [start])
@@ -55,3 +56,60 @@ def test_a_place_may_be_awaited_while_others_on_the_node_leave() -> None:
     for _ in range(PATIENT_CYCLES + 1):
         follow_up.before(ledger, ())
     assert findings.counts["evictions for a start"] == 1
+
+
+def test_only_what_a_job_starts_next_waits_for_its_victims() -> None:
+    # v and w run with 2 cpu each. x starts one task after another: x-0 in the place of v, and x-1 beside it, where there
+    # is room. v stays: x-0 loses its place, and x-1 keeps its own.
+    ledger, findings = Ledger(["cpu"]), Findings()
+    follow_up = FollowUp(findings)
+    tell(ledger, Changed(NodeSpec("n0", (8,))), Changed(Queue("q")), *(Changed(JobSpec("ns", n, "q")) for n in "vwx"))
+    tell(ledger, *(Changed(task(name, TaskStatus.RUNNING)) for name in "vw"))
+    tell(ledger, *(Changed(task(name, job="x")) for name in ("x-0", "x-1")))
+    decided = [
+        decision("evict", "v", "x", "reclaim"),
+        decision("pipeline", "x-0", job="x"),
+        decision("pipeline", "x-1", job="x"),
+    ]
+    (taking,) = takings_of(decided, ledger)
+    assert ([each.task for each in taking.claims], taking.end) == (["ns/x-0"], 1)
+    for each in decided:
+        ledger.decide(each, 0)
+    follow_up.after(ledger, [taking], decided)
+    ledger.apply(HappenedLine("evictfailed", FailedTask("ns/v")))
+    follow_up.before(ledger, ())
+    assert [ledger.tasks[f"ns/x-{n}"].status for n in (0, 1)] == [TaskStatus.PENDING, TaskStatus.PIPELINED]
+    assert follow_up.excused == {"the eviction failed": 1}
+
+
+def test_a_gang_waits_for_its_victims_as_one() -> None:
+    ledger = Ledger(["cpu"])
+    tell(ledger, Changed(NodeSpec("n0", (6,))), Changed(Queue("q")))
+    tell(ledger, Changed(JobSpec("ns", "v", "q")), Changed(JobSpec("ns", "x", "q", min_member=3)))
+    tell(ledger, Changed(task("v", TaskStatus.RUNNING)), Changed(task("x-0", TaskStatus.RUNNING, job="x")))
+    tell(ledger, *(Changed(task(f"x-{n}", job="x")) for n in (1, 2, 3)))
+    decided = [
+        decision("evict", "v", "x", "reclaim"),
+        *(decision("pipeline", f"x-{n}", job="x") for n in (1, 2, 3)),
+        decision("bind", "v"),
+    ]
+    (taking,) = takings_of(decided, ledger)
+    # Of three tasks one runs: two are missing, and the fourth is a start of its own.
+    assert [each.task for each in taking.claims] == ["ns/x-1", "ns/x-2"]
+    assert [each.task for each in taking.others] == ["ns/x-3", "ns/v"]
+
+
+def test_only_a_lack_of_what_a_task_asks_for_takes_its_place() -> None:
+    # 4 cpu and 2 of memory: x waits with 2 cpu and y with 2 of memory, until others take 1 of the memory.
+    ledger = Ledger(["cpu", "memory"])
+    follow_up = FollowUp(Findings())
+    tell(ledger, Changed(NodeSpec("n0", (4, 2))), Changed(Queue("q")), *(Changed(JobSpec("ns", n, "q")) for n in "xyz"))
+    tell(ledger, Changed(task("x", request=(2,))), Changed(task("y", request=(0, 2))))
+    decided = [decision("pipeline", "y"), decision("pipeline", "x")]
+    for each in decided:
+        ledger.decide(each, 0)
+    follow_up.after(ledger, [], decided)
+    tell(ledger, Changed(task("z", TaskStatus.RUNNING, (0, 1))))
+    follow_up.before(ledger, ())
+    assert ledger.tasks["ns/x"].status is TaskStatus.PIPELINED
+    assert ledger.tasks["ns/y"].status is TaskStatus.PENDING

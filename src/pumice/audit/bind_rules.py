@@ -91,9 +91,9 @@ class BindRules:
             if path is not None and not moved:  # its place was given before limits or nodes changed
                 _, asked = by_queue.setdefault(path, (bind, set()))
                 asked.update(asks(self._ledger.tasks[bind.task].spec.request))
-        accounts = self._ledger.accounts
+        accounts, doubtful = self._ledger.accounts, self._ledger.doubtful_amounts() if by_queue else {}
         for path, (bind, asked) in by_queue.items():
-            found = accounts.beyond_limit(path, sorted(asked))
+            found = accounts.beyond_limit(path, sorted(asked), doubtful)
             if found is not None:
                 queue, j, amount, limit = found
                 told = f"queue {queue[-1]} ({'/'.join(queue)})" if len(queue) > 1 else "the cluster"

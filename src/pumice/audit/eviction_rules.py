@@ -30,10 +30,15 @@ MOST_WAYS = 5000
 
 @dataclass(slots=True)
 class Taking:
-    """One transaction: its evictions, and where those start for whom they are made."""
+    """One transaction: its evictions, and where those start for whom they are made.
+
+    ``others`` get places right after it, before the next eviction. They may be placed in room that nobody waits for; or
+    several jobs share the room of a gang that goes whole. The log does not tell which.
+    """
 
     evictions: list[Decision] = field(default_factory=list)
     claims: list[Decision] = field(default_factory=list)
+    others: list[Decision] = field(default_factory=list)
     end: int = 0  # the place of its last decision in the cycle
 
     @property
@@ -42,23 +47,50 @@ class Taking:
         return self.evictions[0].preemptor
 
 
-def takings_of(decisions: Iterable[Decision]) -> list[Taking]:
-    """The transactions of a cycle that evict somebody for somebody else."""
+def takings_of(decisions: Iterable[Decision], ledger: Ledger, *, gangs: bool = True) -> list[Taking]:
+    """The transactions of a cycle that evict somebody for somebody else; the ledger is that of before the cycle.
+
+    A transaction ends when the preemptor has places for what it starts next: what its gang lacks, or a single task.
+    """
     found: list[Taking] = []
-    open_ = False
+    started: dict[str, dict[str, LedgerTask]] = {}  # by job, the tasks that hold a place
+    wanted = 0
     for place, decision in enumerate(decisions):
-        if decision.does == "evict" and decision.action in FOR_OTHERS:
-            same = found and open_ and not found[-1].claims and found[-1].preemptor == decision.preemptor
-            if not same:
-                found.append(Taking())
-            found[-1].evictions.append(decision)
-            found[-1].end, open_ = place, True
-        elif decision.does in ("pipeline", "bind") and open_:
-            found[-1].claims.append(decision)
-            found[-1].end = place
-        elif decision.does == "evict":
-            open_ = False
+        if decision.does == "evict":
+            if decision.action in FOR_OTHERS:
+                if not found or wanted < 0 or found[-1].claims or found[-1].preemptor != decision.preemptor:
+                    found.append(Taking())
+                    wanted = _next_start(ledger, _holding(ledger, started, decision.preemptor), decision, gangs=gangs)
+                found[-1].evictions.append(decision)
+                found[-1].end = place
+            else:
+                wanted = -1  # what follows has nothing to do with the transaction before
+            _holding(ledger, started, decision.job).pop(decision.task, None)
+        elif decision.does in ("pipeline", "bind"):
+            if wanted > 0 and decision.job == found[-1].preemptor:
+                found[-1].claims.append(decision)
+                found[-1].end = place
+                wanted -= 1
+            elif found and wanted == 0:
+                found[-1].others.append(decision)
+            task = ledger.tasks.get(decision.task)
+            if task is not None:
+                _holding(ledger, started, decision.job)[decision.task] = task
     return found
+
+
+def _holding(ledger: Ledger, known: dict[str, dict[str, LedgerTask]], key: str) -> dict[str, LedgerTask]:
+    """The tasks of a job that hold a place, by the decisions of a cycle so far."""
+    if key not in known:
+        job = ledger.jobs.get(key)
+        known[key] = {name: task for name, task in job.tasks.items() if task.status.held} if job is not None else {}
+    return known[key]
+
+
+def _next_start(ledger: Ledger, holding: Mapping[str, LedgerTask], eviction: Decision, *, gangs: bool) -> int:
+    """How many tasks a job has to start together next, beside those that hold a place."""
+    job = ledger.jobs.get(eviction.preemptor)
+    return max(1, job.missing(list(holding.values()))) if job is not None and gangs else 1
 
 
 class EvictionRules:
@@ -86,7 +118,8 @@ class EvictionRules:
                 self._before.setdefault(decision.job, self._running(decision.job))
                 if decision.action in FOR_OTHERS:
                     self._victim(decision)
-        return {taking.end: taking for taking in takings_of(decisions)}
+        found = takings_of(decisions, self._ledger, gangs=self._policy.gangs)
+        return {taking.end: taking for taking in found}
 
     def _victim(self, decision: Decision) -> None:
         task = self._ledger.tasks.get(decision.task)

@@ -4,6 +4,7 @@ A preemptor waits on its node until its victims have left. It may lose that plac
 pod or its victim's eviction failed or is gone, its node was lost or changed, another pod took the room, its gang is not
 complete any more, its queue closed, the scheduler restarted, or it was given another place. Without one, it has to
 start within ``PATIENT_CYCLES`` cycles after its victims are gone, and any others on its node whose room it needs.
+Where the log leaves open whether a task waits for victims of which one stays, it may keep its place or have lost it.
 
 Two jobs that evict tasks of each other while nothing in the cluster changes would go on for ever.
 """
@@ -35,6 +36,7 @@ class AwaitedStart:
     now: int
     line: str
     node: NodeSpec | None
+    is_sure: bool = True  # whether it waits for these victims; else it may have been placed in free room beside them
     since: int = 0  # cycles since the last victim has left
 
 
@@ -67,6 +69,7 @@ class FollowUp:
             awaited = self._awaited.pop(decision.task, None)
             if awaited is None:
                 continue
+            ledger.doubtful.discard(decision.task)
             if decision.does == "pipeline" or decision.node != awaited.claim.node:
                 _give_up(ledger, decision.task)  # it had returned to pending before it got another place
             if awaited.eviction is not None and decision.does == "bind":
@@ -78,22 +81,25 @@ class FollowUp:
     def after(self, ledger: Ledger, takings: Sequence[Taking], decisions: Sequence[Decision]) -> None:
         """Follow a cycle, when its decisions are entered."""
         made_room = {claim.task: taking for taking in takings for claim in taking.claims}
+        perhaps = {claim.task: taking for taking in takings if _takes_a_gang(ledger, taking) for claim in taking.others}
         for decision in decisions:
             taking = made_room.get(decision.task)
             if decision.does == "pipeline":
-                self._expect(ledger, taking, decision)
+                self._expect(ledger, taking or perhaps.get(decision.task), decision, is_sure=decision.task in made_room)
             elif decision.does == "bind" and taking is not None:
                 self.started += decision.job == taking.preemptor
         for taking in takings:
             self._turn(ledger, taking)
 
-    def _expect(self, ledger: Ledger, taking: Taking | None, claim: Decision) -> None:
+    def _expect(self, ledger: Ledger, taking: Taking | None, claim: Decision, *, is_sure: bool) -> None:
         evictions = taking.evictions if taking is not None else []
-        here = [each.task for each in evictions if each.node == claim.node]
-        victims = tuple(here or (each.task for each in evictions))
+        victims = tuple(each.task for each in evictions)
         node = ledger.nodes[claim.node].spec if claim.node in ledger.nodes else None
-        found, eviction = self._findings, evictions[0] if evictions else None
-        self._awaited[claim.task] = AwaitedStart(eviction, claim, victims, found.cycle, found.now, found.line, node)
+        found, eviction = self._findings, evictions[0] if evictions and is_sure else None
+        ledger.doubtful.discard(claim.task)
+        self._awaited[claim.task] = AwaitedStart(
+            eviction, claim, victims, found.cycle, found.now, found.line, node, is_sure or not evictions
+        )
 
     def _judge(self, ledger: Ledger) -> None:
         # The last one first: where several were promised more room than there is, they return to pending in this order.
@@ -128,7 +134,9 @@ class FollowUp:
         if node is None or not node.schedulable or node.spec != awaited.node:
             return "its node was lost or changed"
         if any(self._stays(ledger, victim) for victim in awaited.victims):
-            return "the eviction failed"
+            if awaited.is_sure:
+                return "the eviction failed"
+            ledger.doubtful.add(awaited.claim.task)
         job = ledger.jobs.get(awaited.claim.job)
         if job is None or job.spec is None:
             return "its job is gone"
@@ -137,7 +145,8 @@ class FollowUp:
         queues = [ledger.queues[name] for name in names if name in ledger.queues]
         if not path or any(queue.state is not QueueState.OPEN for queue in queues):
             return "its queue does not start jobs"
-        if any(amount < 0 for amount in node.room(leaving=True, claims=True)):
+        room = node.room(leaving=True, claims=True)
+        if any(room[j] < 0 for j, amount in enumerate(task.spec.request) if amount):
             return "another pod took the room"
         return ""
 
@@ -173,8 +182,18 @@ class FollowUp:
             self._taken[(eviction.preemptor, eviction.job)] = (ledger.world, self._findings.cycle)
 
 
+def _takes_a_gang(ledger: Ledger, taking: Taking) -> bool:
+    """Whether a gang goes whole: several jobs may share its room (docs/fairness.md, section 9.8)."""
+    jobs = [ledger.jobs[key] for key in {each.job for each in taking.evictions} if key in ledger.jobs]
+    return any(
+        job.spec is not None and job.spec.minimum > 1 and not any(task.status.held for task in job.tasks.values())
+        for job in jobs
+    )
+
+
 def _give_up(ledger: Ledger, key: str) -> None:
     """Return a task that waits on a node to pending."""
+    ledger.doubtful.discard(key)
     task = ledger.tasks.get(key)
     if task is not None and task.status is TaskStatus.PIPELINED:
         ledger.move(task, TaskStatus.PENDING, None)

@@ -11,7 +11,7 @@ ended. The successor of an evicted pod is no such change.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kubebase.resource_vector import PODS
@@ -90,6 +90,16 @@ class LedgerJob:
         unfinished = sum(task.status.unfinished for task in self.tasks.values())
         return min((self.spec.minimum if self.spec else 1) - len(self.succeeded), unfinished)
 
+    def missing(self, tasks: Sequence[LedgerTask]) -> int:
+        """How many tasks are missing to these until they are a gang; 0 or less: none."""
+        if self.spec is None:
+            return 0
+        missing = self.gang - len(tasks)
+        if missing <= 0 < len(self.spec.min_task_member):
+            roles = Counter(task.spec.role for task in (*tasks, *self.succeeded))
+            missing = sum(max(0, least - roles[role]) for role, least in self.spec.min_task_member.items())
+        return missing
+
     def lacks(self, tasks: Sequence[LedgerTask]) -> str:
         """What these tasks lack to the minimum of the job; "" if nothing."""
         if self.spec is None:
@@ -148,6 +158,7 @@ class Ledger:
         self.world = 0
         self.accounts = Accounts(self)
         self.moves = 0  # how often a task changed its status or node
+        self.doubtful: set[str] = set()  # tasks that wait on a node, or have returned to pending: the log tells it not
         self.repelling = False  # whether pods were ever seen that keep others away
 
     # ---- the beginning of a file -----------------------------------------------------------------------------------
@@ -389,12 +400,17 @@ class Ledger:
         spec = self.jobs[job].spec if job in self.jobs else None
         return self.accounts.path_of(spec.queue) if spec is not None else None
 
-    def jobs_below(self, path: Path) -> Iterator[LedgerJob]:
-        """The jobs in a queue or in queues below it."""
-        for job in self.jobs.values():
-            found = self.path_of(job.key)
-            if found is not None and found[: len(path)] == path:
-                yield job
+    def doubtful_amounts(self) -> dict[Path, dict[int, int]]:
+        """What doubtful tasks hold, below zero, by leaf queue: the queues may hold so much less."""
+        found: dict[Path, dict[int, int]] = {}
+        for key in self.doubtful:
+            task = self.tasks.get(key)
+            path = self.path_of(task.spec.job or "") if task is not None else None
+            if task is not None and path is not None and task.status is TaskStatus.PIPELINED:
+                amounts = found.setdefault(path, {})
+                for j in asks(task.spec.request):
+                    amounts[j] = amounts.get(j, 0) - task.spec.request[j]
+        return found
 
     def preemptable(self, task: LedgerTask) -> bool:
         """Whether the task may be evicted: its own setting, else that of its job."""
