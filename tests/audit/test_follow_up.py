@@ -59,8 +59,8 @@ def test_a_place_may_be_awaited_while_others_on_the_node_leave() -> None:
 
 
 def test_only_what_a_job_starts_next_waits_for_its_victims() -> None:
-    # v and w run with 2 cpu each. x starts one task after another: x-0 in the place of v, and x-1 beside it, where there
-    # is room. v stays: x-0 loses its place, and x-1 keeps its own.
+    # v and w run with 2 cpu each. x starts one task after another: x-0 in the place of v, and x-1 beside it, in free
+    # room. v stays: x-0 loses its place, and x-1 keeps its own.
     ledger, findings = Ledger(["cpu"]), Findings()
     follow_up = FollowUp(findings)
     tell(ledger, Changed(NodeSpec("n0", (8,))), Changed(Queue("q")), *(Changed(JobSpec("ns", n, "q")) for n in "vwx"))
