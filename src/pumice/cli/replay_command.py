@@ -129,7 +129,7 @@ def _print_tree(logs: tuple[Path, ...], at: int | None) -> int:
 
 def _log_files(logs: tuple[Path, ...], until: int | None, at: int | None) -> Iterator[Path]:
     """The log files; of a directory, those that start at or before the last requested cycle, or the one at a time."""
-    from pumice.decision_log.log_files import log_files
+    from pumice.decision_log.log_files import begun_files
     from pumice.decision_log.replay import first_cycle
     from pumice.decision_log.seek import file_at
 
@@ -139,7 +139,7 @@ def _log_files(logs: tuple[Path, ...], until: int | None, at: int | None) -> Ite
         elif at is not None:
             yield file_at(path, at)
         else:
-            yield from (file for file in log_files(path) if until is None or first_cycle(file) <= until)
+            yield from (file for file in begun_files(path) if until is None or first_cycle(file) <= until)
 
 
 def parse_time(text: str, now: datetime, named: str = "--at") -> int:
