@@ -116,8 +116,8 @@ def test_only_a_lack_of_what_a_task_asks_for_takes_its_place() -> None:
 
 
 def test_places_are_lost_in_the_order_in_which_the_scheduler_looks() -> None:
-    # 4 cpu, of which v holds 2: x waits for v with 2, and y beside it. v stays. The last one is looked at first, while x
-    # still has its place: so y loses its own for lack of room, also where x gets another place in the same cycle.
+    # 4 cpu, of which v holds 2: x waits for v with 2, and y beside it. v stays. The last one is looked at first, while
+    # x still has its place: so y loses its own for lack of room, also where x gets another place in the same cycle.
     ledger = Ledger(["cpu"])
     follow_up = FollowUp(Findings())
     tell(ledger, Changed(NodeSpec("n0", (4,))), Changed(Queue("q")), *(Changed(JobSpec("ns", n, "q")) for n in "vxy"))
