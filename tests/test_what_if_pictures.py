@@ -1,4 +1,4 @@
-"""The pictures of docs/simulate.md and docs/plan.md are those that ``python -m tools.what_if_pictures`` draws."""
+"""The pictures of simulate.md, plan.md and last-night.md in docs are those that ``tools.what_if_pictures`` draws."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from tools.what_if_pictures import TARGET, main
 def test_pictures_show_the_examples_as_they_are_now(tmp_path: Path) -> None:
     main(tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == sorted(path.name for path in TARGET.iterdir()) == ["plan.svg", "shares.svg", "waits.svg"]
+    assert (
+        names == sorted(path.name for path in TARGET.iterdir()) == ["night.svg", "plan.svg", "shares.svg", "waits.svg"]
+    )
     for name in names:
         assert (tmp_path / name).read_text() == (TARGET / name).read_text(), f"draw {name} again with tools"

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/simulate.md and docs/plan.md from the examples, as SVG.
+"""Draws the pictures of docs/simulate.md, docs/plan.md and docs/last-night.md from the examples, as SVG.
 
 python -m tools.what_if_pictures [FOLDER]
 
@@ -20,6 +20,7 @@ from pumice.plan.plan_report import make_plan
 from pumice.simulate.figures import RunFigures
 from pumice.simulate.node_groups import read_node_groups
 from pumice.simulate.policies import read_policy
+from pumice.simulate.recorded.log_plan import LogPlan, recorded_policy
 from pumice.simulate.simulation_run import RunPlan, simulate
 from pumice.simulate.workload import SECOND
 from pumice.simulate.workload_file import scan
@@ -36,9 +37,14 @@ def main(folder: Path) -> None:
     """Write all pictures."""
     folder.mkdir(parents=True, exist_ok=True)
     runs = {name: _run(name) for name in ("steer", "fcfs")}
-    (folder / "shares.svg").write_text(shares_picture(runs["steer"]), encoding="utf-8")
+    days = f"{runs['steer'].duration / SECOND / 86400:.1f} days"
+    title = "GPUs used (area) and entitled to (line) over time, policy steer"
+    (folder / "shares.svg").write_text(shares_picture(runs["steer"], GPU, title, ("0", days)), encoding="utf-8")
     (folder / "waits.svg").write_text(waits_picture(runs), encoding="utf-8")
     (folder / "plan.svg").write_text(plan_picture(_plan()), encoding="utf-8")
+    night, title = _night(), "cpus used (area) and entitled to (line), by the log of the night"
+    end = f"{night.duration / SECOND / 60:.0f} minutes later"
+    (folder / "night.svg").write_text(shares_picture(night, "cpu", title, ("02:00", end)), encoding="utf-8")
 
 
 def _run(policy: str) -> RunFigures:
@@ -47,6 +53,10 @@ def _run(policy: str) -> RunFigures:
     workload = scan(str(place / "workload.csv"))
     plan = RunPlan(workload, read_policy(policy), (str(place / "cluster.yaml"),), groups, grace=30 * SECOND)
     return simulate(plan)
+
+
+def _night() -> RunFigures:
+    return LogPlan(EXAMPLES / "last-night", recorded_policy()).run(lambda ended, now: None)
 
 
 def _plan() -> dict[str, Any]:
@@ -58,15 +68,15 @@ def _plan() -> dict[str, Any]:
 # ---- pictures ------------------------------------------------------------------------------------------------------
 
 
-def shares_picture(run: RunFigures) -> str:
-    """What every leaf queue uses over time, with its entitlement as a line."""
+def shares_picture(run: RunFigures, resource: str, title: str, span: tuple[str, str]) -> str:
+    """What every leaf queue uses over time, with its entitlement as a line; ``span`` names both ends of the time."""
     leaves = [queue for queue in run.queues if queue.is_leaf and queue.arrived]
-    parts = [_text(LEFT, 18, "GPUs used (area) and entitled to (line) over time, policy steer")]
-    most, length = run.capacity[GPU], len(run.root.used_series[GPU])
+    parts = [_text(LEFT, 18, title)]
+    most, length = run.capacity[resource], len(run.root.used_series[resource])
     for number, queue in enumerate(leaves):
         top = TOP + number * ROW
-        used = _points(queue.used_series[GPU], length, most, top)
-        entitled = _points(queue.entitled_series[GPU], length, most, top)
+        used = _points(queue.used_series[resource], length, most, top)
+        entitled = _points(queue.entitled_series[resource], length, most, top)
         bottom = top + ROW - 20
         area = [(LEFT, bottom), *used, (used[-1][0], bottom)]
         colour = COLOURS[number % len(COLOURS)]
@@ -75,10 +85,9 @@ def shares_picture(run: RunFigures) -> str:
         parts.append(_frame(top))
         parts.append(_text(LEFT - 8, top + 14, queue.path.removeprefix("root/"), anchor="end"))
         parts.append(_text(LEFT - 8, top + 30, f"of {most:g}", anchor="end", size=10))
-    days = run.duration / SECOND / 86400
     bottom = TOP + len(leaves) * ROW
-    parts.append(_text(LEFT, bottom, "0"))
-    parts.append(_text(WIDTH - 20, bottom, f"{days:.1f} days", anchor="end"))
+    parts.append(_text(LEFT, bottom, span[0]))
+    parts.append(_text(WIDTH - 20, bottom, span[1], anchor="end"))
     return _svg(bottom + 12, parts)
 
 

@@ -59,8 +59,8 @@ def test_a_place_may_be_awaited_while_others_on_the_node_leave() -> None:
 
 
 def test_only_what_a_job_starts_next_waits_for_its_victims() -> None:
-    # v and w run with 2 cpu each. x starts one task after another: x-0 in the place of v, and x-1 beside it, where there
-    # is room. v stays: x-0 loses its place, and x-1 keeps its own.
+    # v and w run with 2 cpu each. x starts one task after another: x-0 in the place of v, and x-1 beside it, in free
+    # room. v stays: x-0 loses its place, and x-1 keeps its own.
     ledger, findings = Ledger(["cpu"]), Findings()
     follow_up = FollowUp(findings)
     tell(ledger, Changed(NodeSpec("n0", (8,))), Changed(Queue("q")), *(Changed(JobSpec("ns", n, "q")) for n in "vwx"))
@@ -113,3 +113,20 @@ def test_only_a_lack_of_what_a_task_asks_for_takes_its_place() -> None:
     follow_up.before(ledger, ())
     assert ledger.tasks["ns/x"].status is TaskStatus.PIPELINED
     assert ledger.tasks["ns/y"].status is TaskStatus.PENDING
+
+
+def test_places_are_lost_in_the_order_in_which_the_scheduler_looks() -> None:
+    # 4 cpu, of which v holds 2: x waits for v with 2, and y beside it. v stays. The last one is looked at first, while x
+    # still has its place: so y loses its own for lack of room, also where x gets another place in the same cycle.
+    ledger = Ledger(["cpu"])
+    follow_up = FollowUp(Findings())
+    tell(ledger, Changed(NodeSpec("n0", (4,))), Changed(Queue("q")), *(Changed(JobSpec("ns", n, "q")) for n in "vxy"))
+    tell(ledger, Changed(task("v", TaskStatus.RUNNING)), Changed(task("x")), Changed(task("y")))
+    decided = [decision("evict", "v", "x", "reclaim"), decision("pipeline", "x"), decision("pipeline", "y")]
+    takings = takings_of(decided, ledger)
+    for each in decided:
+        ledger.decide(each, 0)
+    follow_up.after(ledger, takings, decided)
+    ledger.apply(HappenedLine("evictfailed", FailedTask("ns/v")))
+    follow_up.before(ledger, [decision("pipeline", "x")])
+    assert [ledger.tasks[f"ns/{name}"].status for name in "xy"] == [TaskStatus.PENDING, TaskStatus.PENDING]

@@ -84,7 +84,8 @@ def test_plans_of_two_hundred_changes_come_true(tmp_path: Path) -> None:
             wrong += trials.audited()
     print(f"{moved} of {CHANGES} changes evicted or started something")
     print(f"{ties} were not as planned from a source that does not know all that decides")
-    assert moved >= CHANGES // 4, f"only {moved} of {CHANGES} changes did anything"
+    if CHANGES >= 100:  # of a few, more may have no effect
+        assert moved >= CHANGES // 4, f"only {moved} of {CHANGES} changes did anything"
     assert not wrong, "\n".join(wrong)
 
 

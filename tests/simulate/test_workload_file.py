@@ -75,7 +75,8 @@ def test_swf_jobs_are_gangs_of_processors(tmp_path: Path) -> None:
         ("a,0,q,,1,cpu=x,1,60,0\n", "FILE:2: request: cpu: "),
         ("a,0,q,,1,cpu,1,60,0\n", "FILE:2: request: 'cpu' is not RESOURCE=QUANTITY"),
         ("a,0,q,,0,cpu=1,1,60,0\n", "FILE:2: tasks: 0 is too small; must be at least 1"),
-        ("a,0,q,,1,cpu=1,2,60,0\n", "FILE:2: gang: 2 is more than the 1 tasks of the job"),
+        ("a,0,q,,1,cpu=1,2,60,0\n", "FILE:2: gang: 2 is more than the 1 task of the job"),
+        ("a,0,q,,9999999999,cpu=1,1,60,0\n", "FILE:2: tasks: 9999999999 is too large; must be at most 1000000"),
         ("a,0,,,1,cpu=1,1,60,0\n", "FILE:2: queue: must not be empty"),
         ("a,0,q,,1,cpu=1\n", "FILE:2: 6 fields; the heading has 9"),
         ('a,0,"q,,1,cpu=1,1,60,0\n', "FILE:2: is not CSV: unexpected end of data"),
@@ -110,6 +111,22 @@ def test_missing_and_unknown_columns_are_named(tmp_path: Path) -> None:
     assert said[1].startswith("FILE:1: runtime: column is not known")
 
 
+@pytest.mark.parametrize(("separator", "shown"), [(";", "';'"), ("\t", "'\\t'")])
+def test_other_separators_are_named(tmp_path: Path, separator: str, shown: str) -> None:
+    said = problems(workload_file(tmp_path, GOOD.replace(",", separator), HEADING.replace(",", separator)))
+    assert said == [
+        f"FILE:1: columns are separated by {shown}; must be commas",
+        "FILE: 0 jobs could be read; nothing was run",
+    ]
+
+
+def test_files_of_spreadsheets_are_read(tmp_path: Path) -> None:
+    # They begin with a byte order mark, and lines end as on Windows.
+    path = tmp_path / "workload.csv"
+    path.write_bytes(("\ufeff" + HEADING + GOOD).replace("\n", "\r\n").encode())
+    assert [job.id for job in scan(str(path)).stream()] == ["a", "b"]
+
+
 def test_file_without_a_job_is_refused(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.write_text("")
@@ -131,6 +148,11 @@ def test_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     ("line", "said"),
     [
         ("1 0 1 100 4", "FILE:1: 5 fields; the format has 18"),
+        ("1", "FILE:1: 1 field; the format has 18"),
+        (
+            "1 0 1 100 9999999 -1 -1 4 200 -1 1 7 2 -1 3 -1 -1 -1",
+            "FILE:1: allocated processors: 9999999 is too large; must be at most 1000000",
+        ),
         ("1 -3 1 100 4 -1 -1 4 200 -1 1 7 2 -1 3 -1 -1 -1", "FILE:1: submit time: -3 is out of range"),
         ("1 0 1 100 x -1 -1 4 200 -1 1 7 2 -1 3 -1 -1 -1", "FILE:1: allocated processors: 'x' is not a whole number"),
     ],

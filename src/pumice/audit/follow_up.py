@@ -12,7 +12,7 @@ Two jobs that evict tasks of each other while nothing in the cluster changes wou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from pumice.audit.eviction_rules import Taking
@@ -62,21 +62,20 @@ class FollowUp:
         self._taken = {}
 
     def before(self, ledger: Ledger, decisions: Sequence[Decision]) -> None:
-        """Follow a cycle, before its decisions are entered: who starts, and who can no longer keep its place."""
+        """Follow a cycle, before its decisions are entered: who can no longer keep its place, and who starts."""
+        moved: set[str] = set()  # tasks that get a place anew, so they had lost the one before
+        bound: set[str] = set()
         for decision in decisions:
-            if decision.does not in ("bind", "pipeline"):
-                continue
-            awaited = self._awaited.pop(decision.task, None)
-            if awaited is None:
-                continue
-            ledger.doubtful.discard(decision.task)
-            if decision.does == "pipeline" or decision.node != awaited.claim.node:
-                _give_up(ledger, decision.task)  # it had returned to pending before it got another place
-            if awaited.eviction is not None and decision.does == "bind":
-                self.started += 1
-            elif awaited.eviction is not None:
-                self.excused["it was given another place"] += 1
-        self._judge(ledger)
+            awaited = self._awaited.get(decision.task)
+            if awaited is not None and decision.does == "bind" and decision.node == awaited.claim.node:
+                bound.add(decision.task)
+            elif awaited is not None and decision.does in ("bind", "pipeline"):
+                moved.add(decision.task)
+        self._send_back(ledger, moved, bound)
+        self._judge(ledger, bound)
+        for key in bound:
+            ledger.doubtful.discard(key)
+            self.started += self._awaited.pop(key).eviction is not None
 
     def after(self, ledger: Ledger, takings: Sequence[Taking], decisions: Sequence[Decision]) -> None:
         """Follow a cycle, when its decisions are entered."""
@@ -101,12 +100,20 @@ class FollowUp:
             eviction, claim, victims, found.cycle, found.now, found.line, node, is_sure or not evictions
         )
 
-    def _judge(self, ledger: Ledger) -> None:
-        # The last one first: where several were promised more room than there is, they return to pending in this order.
+    def _send_back(self, ledger: Ledger, moved: Container[str], bound: Container[str]) -> None:
+        """The last one first: where several were promised more room than there is, they return to pending so."""
         for key, awaited in reversed(list(self._awaited.items())):
+            if key in bound:
+                continue
             if excuse := self._excuse(ledger, awaited):
                 self._lose(ledger, key, awaited, excuse)
+            elif key in moved:
+                self._lose(ledger, key, awaited, "it was given another place")
+
+    def _judge(self, ledger: Ledger, bound: Container[str]) -> None:
         for key, awaited in list(self._awaited.items()):
+            if key in bound:
+                continue
             if not _makes_a_gang(ledger, awaited.claim.job):
                 self._lose(ledger, key, awaited, "its gang is not complete any more")
             elif awaited.eviction is not None and not self._room_is_being_freed(ledger, awaited):

@@ -34,6 +34,7 @@ class ChainSeen:
     began: str = ""  # the hash that the first file follows, of a file that is not here
     unchained: list[Path] = field(default_factory=list)  # files of a format without hashes
     torn: list[Path] = field(default_factory=list)  # files that end in half a line
+    empty: list[Path] = field(default_factory=list)  # files without a line
 
 
 @dataclass(slots=True)
@@ -89,6 +90,8 @@ class LogReader:
                     self._check(text[:-1])
                 yield line
                 self.progress(len(text))
+        if not self.line:
+            self.seen.empty.append(self.file)
 
     def _decoded(self, text: bytes) -> AnyLine:
         try:
@@ -116,7 +119,7 @@ class LogReader:
             raise AlteredLogError(
                 f"{self.at}: this file does not continue the file before: it follows a line with the hash "
                 f"{line.follows or '(none)'}, and the last line there has {self.seen.chain or '(none)'}; lines at the "
-                "end of that file, or files between the two, are missing"
+                "end of that file, or files between the two, are missing, or the files are not in their order"
             )
         return True
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pumice.cli.replay_command import time_text
-from pumice.cli.terminal import echo, echo_values
+from pumice.cli.terminal import RefusedInputError, echo, echo_values
 from pumice.cli.text_table import Column, Table
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def audit(log: Path, everything: bool, output: str) -> int:
         try:
             certificate = audit_log(log, progress)
         except AlteredLogError as error:
-            raise click.UsageError(f"the log is not as it was written: {error}") from None
+            raise RefusedInputError(f"the log is not as it was written: {error}") from None
         except UnusableLogError as error:
-            raise click.UsageError(str(error)) from None
+            raise RefusedInputError(str(error)) from None
     if output != "text":
         echo_values(certificate_values(certificate), output)
     else:
@@ -127,6 +127,9 @@ def _notes(found: Certificate) -> Iterator[str]:
     if chain.torn:
         names = ", ".join(path.name for path in chain.torn)
         yield f"{names}: the last line is incomplete (a crash, or it is being written) and was left out"
+    if chain.empty:
+        names = ", ".join(path.name for path in chain.empty)
+        yield f"{names}: empty, as a crash leaves a file that has just been begun"
     if found.ahead:
         yield f"{_count(found.ahead, 'gang')} started a task while others of the gang waited for victims to leave"
     if found.waiting:
@@ -236,6 +239,7 @@ def certificate_values(found: Certificate) -> dict[str, Any]:
             "last": found.chain.chain,
             "withoutHashes": [str(path) for path in found.chain.unchained],
             "incomplete": [str(path) for path in found.chain.torn],
+            "empty": [str(path) for path in found.chain.empty],
         },
         "decisions": dict(found.decisions),
         "evictions": dict(found.evictions),

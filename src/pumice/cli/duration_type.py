@@ -19,4 +19,4 @@ class DurationType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # 
         try:
             return 0 if value == "0" else microseconds_of(str(value))
         except DurationError as error:
-            self.fail(str(error), param, ctx)
+            self.fail(str(error).removeprefix("Invalid value: "), param, ctx)  # which click says too

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pumice.cli.terminal import echo, echo_values
+from pumice.cli.terminal import RefusedInputError, echo, echo_values
 
 if TYPE_CHECKING:
     from pumice.decision_log.replay import Difference, Outcome, Replayed
@@ -73,10 +73,10 @@ def replay(
     try:
         files = list(_log_files(logs, until, at))
     except LogError as error:
-        raise click.UsageError(str(error)) from None
+        raise RefusedInputError(str(error)) from None
     if not files:
         before = f" that begins before {moment}" if moment else ""
-        raise click.UsageError(f"no decision log{before} found in {', '.join(map(str, logs))}")
+        raise RefusedInputError(f"no decision log{before} found in {', '.join(map(str, logs))}")
     about_job: list[dict[str, Any]] = []
 
     def watch(cycle: Replayed) -> None:
@@ -89,7 +89,7 @@ def replay(
             try:
                 outcome = replay_file(path, until=until, at=at, watch=watch, progress=progress)
             except LogError as error:
-                raise click.UsageError(str(error)) from None
+                raise RefusedInputError(str(error)) from None
         outcomes.append(outcome)
         if output == "text":
             for line in _outcome_lines(outcome):
@@ -123,13 +123,13 @@ def _print_tree(logs: tuple[Path, ...], at: int | None) -> int:
     try:
         echo_values(then_document(logs[0], at), "json")
     except LogError as error:
-        raise click.UsageError(str(error)) from None
+        raise RefusedInputError(str(error)) from None
     return 0
 
 
 def _log_files(logs: tuple[Path, ...], until: int | None, at: int | None) -> Iterator[Path]:
     """The log files; of a directory, those that start at or before the last requested cycle, or the one at a time."""
-    from pumice.decision_log.log_files import log_files
+    from pumice.decision_log.log_files import begun_files
     from pumice.decision_log.replay import first_cycle
     from pumice.decision_log.seek import file_at
 
@@ -139,7 +139,7 @@ def _log_files(logs: tuple[Path, ...], until: int | None, at: int | None) -> Ite
         elif at is not None:
             yield file_at(path, at)
         else:
-            yield from (file for file in log_files(path) if until is None or first_cycle(file) <= until)
+            yield from (file for file in begun_files(path) if until is None or first_cycle(file) <= until)
 
 
 def parse_time(text: str, now: datetime, named: str = "--at") -> int:

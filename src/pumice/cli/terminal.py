@@ -9,6 +9,12 @@ from typing import Any
 import click
 
 
+class RefusedInputError(click.ClickException):
+    """Input that cannot be used although the command was called as it should be: a message without the usage."""
+
+    exit_code = 2
+
+
 def use_color() -> bool | None:
     """False if ``NO_COLOR`` is set; None: use colors on a terminal only."""
     return False if os.environ.get("NO_COLOR") else None

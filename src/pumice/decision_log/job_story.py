@@ -19,6 +19,7 @@ from pumice.decision_log.log_files import log_files
 from pumice.decision_log.replay import LogError
 
 _CYCLE, _GONE, _HAPPENED = b'{"is":"cycle"', b'{"is":"gone"', b'{"is":"happened"'
+_HEADING = b'{"is":"log"'
 _ABOUT_TASK = (b'{"is":"changed","kind":"task"', b'{"is":"task"')
 _ABOUT_JOB = (b'{"is":"changed","kind":"job"', b'{"is":"job"')
 _SUFFIX = "\x00"
@@ -72,6 +73,10 @@ class _ObjectLine(Struct):
     phase: str | None = None
 
 
+class _HeadingLine(Struct):
+    cycles: int = 0
+
+
 class _KeyLine(Struct):
     kind: str = ""
     key: str = ""
@@ -82,6 +87,7 @@ class _KeyLine(Struct):
 _cycles = msgspec.json.Decoder(_Cycle)
 _objects = msgspec.json.Decoder(_ObjectLine)
 _keys = msgspec.json.Decoder(_KeyLine)
+_headings = msgspec.json.Decoder(_HeadingLine)
 
 
 @dataclass(slots=True)
@@ -97,6 +103,7 @@ class JobStory:
     _others: Counter[str] = field(default_factory=Counter)  # tasks that others started while it waited
     _told: list[tuple[str, str]] = field(default_factory=list)  # of events since the last cycle
     _ended: bool = False
+    _unseen: set[str] | None = None  # tasks that a scheduler that was started anew has not found yet
 
     def chapters(
         self, log: Path, until: int | None = None, progress: Callable[[int], None] = lambda size: None
@@ -134,6 +141,9 @@ class JobStory:
             self._job(_objects.decode(text), standing=text.startswith(_ABOUT_JOB[1]))
         elif text.startswith(_ABOUT_TASK) and mark in text:
             self._task(_objects.decode(text), standing=text.startswith(_ABOUT_TASK[1]))
+        elif text.startswith(_HEADING):
+            if not _headings.decode(text).cycles:
+                self._unseen = set(self._status)
         elif text.startswith(_GONE):
             self._gone(_keys.decode(text))
         elif text.startswith(_HAPPENED):
@@ -167,6 +177,8 @@ class JobStory:
         key, status = f"{spec.namespace}/{spec.name}", line.status if line.status is not None else spec.status
         before = self._status.get(key)
         self._status[key] = status
+        if self._unseen is not None:
+            self._unseen.discard(key)
         if standing:
             return
         if status == _RUNNING and before not in (_RUNNING, _RELEASING):
@@ -191,7 +203,15 @@ class JobStory:
 
     # ---- cycles ----------------------------------------------------------------------------------------------------
 
+    def _missed(self) -> None:
+        """A scheduler that was started anew has learned the cluster: what it has not found went before."""
+        for key in sorted(self._unseen or ()):
+            if self._status.pop(key) not in (_SUCCEEDED, _FAILED):
+                self._told.append(("is deleted", f"{key}{_SUFFIX} while no scheduler ran"))
+        self._unseen = None
+
     def _cycle(self, cycle: _Cycle) -> Iterator[Chapter]:
+        self._missed()
         told, self._told = self._told, []
         for what, texts in _grouped(told):
             yield Chapter(cycle.now, cycle.cycle, what, texts)

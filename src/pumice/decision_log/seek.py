@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pumice.decision_log.log_files import log_files
+from pumice.decision_log.log_files import begun_files
 from pumice.decision_log.replay import LogError, Outcome, Replayed, began, first_time, replay
 from pumice.engine.engine import Engine
 
@@ -37,7 +37,7 @@ class PastMoment:
 
 def file_at(log: Path, at: int) -> Path:
     """The file of a log that contains a time: the last one with a cycle at or before it. Raises ``LogError``."""
-    files = log_files(log) if log.is_dir() else [log]
+    files = begun_files(log)
     if not files:
         raise LogError(f"{log}: no decision log in this directory; its files are decisions-*.jsonl")
     for path in reversed(files):

@@ -70,7 +70,7 @@ def _parsed(text: str, name: str) -> NodeGroup:
 def _read_table(path: str) -> list[NodeGroup]:
     """Groups of a table with the columns name, cpu_milli, mem_mib, gpu, model, count."""
     try:
-        with Path(path).open(encoding="utf-8", newline="") as file:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
             missing = [name for name in _TABLE if name not in (reader.fieldnames or ())]
             if missing:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kubebase.resource_vector import PODS
 from pumice.engine.fairness.fluid_target.targets import set_targets
-from pumice.engine.fairness.share_tree.share_node import ShareNode
+from pumice.engine.fairness.share_tree.share_node import NodeKind, ShareNode
 from pumice.model.specs import Vector
 from pumice.simulate.event_counts import POINTS, EventCounts
 from pumice.simulate.figures import HOUR, SLOWDOWN_UNIT, QueueFigures, RunFigures, unit_of
@@ -50,7 +50,7 @@ class _QueueRecord:
 
     def __init__(self, node: ShareNode, depth: int, resources: int, marks: int) -> None:
         self.node = node
-        self.figures = QueueFigures(node.path, depth, not node.children)
+        self.figures = QueueFigures(node.path, depth, _is_leaf(node))
         self.since = 0
         self.held: list[int] = [0]  # as seen last; any change of the node's list counts
         self.entitled: list[int] = [0]
@@ -123,7 +123,7 @@ class Recorder:
                 record.since = self._now
                 self._records.append(record)
             record.node = node
-            record.figures.is_leaf = not node.children
+            record.figures.is_leaf = _is_leaf(node)
             if node.queue_name is not None:
                 self._record_of[node.queue_name] = record
         self._records.sort(key=lambda record: record.figures.path.split("/"))
@@ -295,6 +295,11 @@ class Recorder:
             found.append((total - before) / length / unit)
             before = total
         return found
+
+
+def _is_leaf(queue: ShareNode) -> bool:
+    """Whether no queue is below a queue; below a leaf are namespaces and jobs."""
+    return not any(child.kind is NodeKind.QUEUE for child in queue.children.values())
 
 
 def _in_tree_order(queues: list[ShareNode]) -> list[ShareNode]:

@@ -47,7 +47,7 @@ class WorkloadFile:
 
     def stream(self) -> Iterator[WorkloadJob]:
         """All jobs, in the order of submission."""
-        with _opened(self.path) as binary, io.TextIOWrapper(binary, encoding="utf-8", newline="") as text:
+        with _opened(self.path) as binary, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as text:
             for row in FORMATS[self.format](text):
                 if isinstance(row, WorkloadJob):
                     yield row
@@ -140,7 +140,7 @@ def file_hash(path: str) -> str:
 
 def _scanned(path: str, kind: str) -> _Scan:
     found = _Scan()
-    with _opened(path) as binary, io.TextIOWrapper(binary, encoding="utf-8", newline="") as text:
+    with _opened(path) as binary, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as text:
         for row in FORMATS[kind](text):
             if isinstance(row, WorkloadJob):
                 found.add_job(row, SUBMIT_FIELDS[kind])
@@ -152,13 +152,13 @@ def _scanned(path: str, kind: str) -> _Scan:
 
 
 def _detected(path: str) -> str:
-    """The format, by the first line that is no comment."""
-    with _opened(path) as binary, io.TextIOWrapper(binary, encoding="utf-8", newline="") as text:
+    """The format, by the first line that is no comment: a job of the Standard Workload Format, or a heading."""
+    with _opened(path) as binary, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as text:
         first = next((line for line in text if line.strip() and not line.lstrip().startswith(";")), "")
     names = {name.strip() for name in first.split(",")}
     if len(names) > 1:
         return "trace" if len(names & set(TRACE_REQUIRED)) > len(names & set(CSV_REQUIRED)) else "csv"
-    return "swf" if first.split() else "csv"
+    return "swf" if first[:1].isspace() or first[:1].isdigit() else "csv"
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pumice.cli.replay_command import VIRTUAL_UNTIL, is_named, parse_time, time_text
-from pumice.cli.terminal import echo, echo_values, print_error
+from pumice.cli.terminal import RefusedInputError, echo, echo_values, print_error
 
 if TYPE_CHECKING:
     from pumice.decision_log.seek import PastMoment
@@ -84,7 +84,7 @@ def at(
         with _progress(log) as progress:
             then = past_moment(log, moment, recent=round(last * SECOND), progress=progress)
     except LogError as error:
-        raise click.UsageError(str(error)) from None
+        raise RefusedInputError(str(error)) from None
     if view == "why":
         return _why(then, job or "", output)
     _show(then, view, output)

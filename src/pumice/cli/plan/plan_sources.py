@@ -14,6 +14,7 @@ from pumice.admission import Object
 from pumice.admission.request import HYPER_NODES, JOBS, NAMESPACES, NODES, PODGROUPS
 from pumice.cli.cluster.cluster_command import Cluster
 from pumice.cli.cluster.denied_lists import list_if_allowed
+from pumice.cli.terminal import RefusedInputError
 from pumice.cli.why.cluster_snapshot import ClusterSnapshot
 from pumice.cli.why.scheduler_policy import policy_in_force, read_config_file
 from pumice.decision_log.log_files import log_files
@@ -120,10 +121,10 @@ def log_basis(log: Path, at: int | None) -> PlanBasis:
     try:
         outcome = replay(_file_at(log, at), at=at, compare_targets=False)
     except LogError as error:
-        raise click.UsageError(str(error)) from None
+        raise RefusedInputError(str(error)) from None
     engine = outcome.engine
     if engine is None:
-        raise click.UsageError(f"{outcome.path}: the file ends before its first cycle")
+        raise RefusedInputError(f"{outcome.path}: the file ends before its first cycle")
     notes = []
     if outcome.difference is not None:
         notes.append(
@@ -171,4 +172,4 @@ def _file_at(log: Path, at: int | None) -> Path:
         first = first_time(path)
         if first is not None and (at is None or first <= at):
             return path
-    raise click.UsageError(f"no decision log with a cycle found in {log}" + ("" if at is None else " at that time"))
+    raise RefusedInputError(f"no decision log with a cycle found in {log}" + ("" if at is None else " at that time"))

@@ -30,7 +30,7 @@ def replay_values(log: Path, duration: int, change: Change) -> dict[str, Any]:
 
 
 def _run(found: RecordedLog, since: int, change: Change | None, name: str) -> RunFigures:
-    cluster = RecordedCluster(found.engine(), found.history, grace=GRACE)
+    cluster = RecordedCluster(found.engine(), found.history, grace=GRACE, restarts_engine=change is None)
     cluster.run(lambda now, events, decisions: None, max(since, found.history.cycles[0]))
     if change is not None:
         _apply(change, cluster)

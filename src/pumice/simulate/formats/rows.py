@@ -11,6 +11,8 @@ from pumice.simulate.workload import SECOND, Request, WorkloadJob
 
 LONGEST = 10**10
 """Seconds: times of a workload are below this, so that sums of them stay exact."""
+MOST_TASKS = 1_000_000
+"""A job has no more tasks than this: each of them is an object when the job arrives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +48,16 @@ def seconds(text: str, field: str) -> int:
     return round(number * SECOND)
 
 
-def whole(text: str, field: str, *, least: int = 0) -> int:
-    """A whole number that is not too small."""
+def whole(text: str, field: str, *, least: int = 0, most: int | None = None) -> int:
+    """A whole number within bounds."""
     try:
         number = int(text)
     except ValueError:
         raise FieldError(field, f"{text!r} is not a whole number") from None
     if number < least:
         raise FieldError(field, f"{number} is too small; must be at least {least}")
+    if most is not None and number > most:
+        raise FieldError(field, f"{number} is too large; must be at most {most}")
     return number
 
 
@@ -66,8 +70,13 @@ def request(amounts: dict[str, str], field: str) -> Request:
     return tuple(sorted((name, amount) for name, amount in milli.items() if amount))
 
 
+def fields_wrong(found: int, wanted: str) -> str:
+    """What is wrong with a line of so many fields."""
+    return f"{found} {'field' if found == 1 else 'fields'}; {wanted}"
+
+
 def gang_within(gang: int, tasks: int, field: str) -> int:
     """The size of a gang, which must not exceed the number of tasks."""
     if gang > tasks:
-        raise FieldError(field, f"{gang} is more than the {tasks} tasks of the job")
+        raise FieldError(field, f"{gang} is more than the {tasks} {'task' if tasks == 1 else 'tasks'} of the job")
     return gang

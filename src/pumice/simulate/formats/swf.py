@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kubebase.field_error import FieldError
-from pumice.simulate.formats.rows import Row, RowError, SkippedRow, seconds, whole
+from pumice.simulate.formats.rows import MOST_TASKS, Row, RowError, SkippedRow, fields_wrong, seconds, whole
 from pumice.simulate.workload import WorkloadJob
 
 FIELDS = (
@@ -44,7 +44,7 @@ def read_swf(lines: Iterable[str]) -> Iterator[Row]:
         if not values:
             continue
         if len(values) != len(FIELDS):
-            yield RowError(line, "", f"{len(values)} fields; the format has {len(FIELDS)}")
+            yield RowError(line, "", fields_wrong(len(values), f"the format has {len(FIELDS)}"))
             continue
         try:
             yield _job(dict(zip(FIELDS, values, strict=True)), line)
@@ -53,7 +53,9 @@ def read_swf(lines: Iterable[str]) -> Iterator[Row]:
 
 
 def _job(row: dict[str, str], line: int) -> Row:
-    processors = _known(row, "allocated processors") or _known(row, "requested processors")
+    processors = next(
+        filter(None, (_known(row, name, MOST_TASKS) for name in ("allocated processors", "requested processors"))), None
+    )
     if not processors:
         return SkippedRow(line, "without processors")
     if row["run time"] == "-1":
@@ -73,7 +75,7 @@ def _job(row: dict[str, str], line: int) -> Row:
     )
 
 
-def _known(row: dict[str, str], field: str) -> int | None:
+def _known(row: dict[str, str], field: str, most: int | None = None) -> int | None:
     """The value of a field; None where it is unknown."""
-    number = whole(row[field], field, least=UNKNOWN)
+    number = whole(row[field], field, least=UNKNOWN, most=most)
     return None if number == UNKNOWN else number

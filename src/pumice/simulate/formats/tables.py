@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from kubebase.field_error import FieldError
-from pumice.simulate.formats.rows import Row, RowError, gang_within, request, seconds, whole
+from pumice.simulate.formats.rows import MOST_TASKS, Row, RowError, fields_wrong, gang_within, request, seconds, whole
 from pumice.simulate.workload import Request, WorkloadJob
 
 CSV_REQUIRED = ("id", "submit", "queue", "tasks", "request", "run_time")
@@ -46,7 +46,7 @@ def _read_table(
                 if errors:
                     return
             elif len(cells) != len(heading):
-                yield RowError(line, "", f"{len(cells)} fields; the heading has {len(heading)}")
+                yield RowError(line, "", fields_wrong(len(cells), f"the heading has {len(heading)}"))
             else:
                 row = dict(zip(heading, cells, strict=True))
                 try:
@@ -60,6 +60,10 @@ def _read_table(
 def _heading_errors(
     heading: Sequence[str], required: Sequence[str], optional: Sequence[str], line: int
 ) -> Iterator[RowError]:
+    separator = next((one for one in ";\t|" if len(heading) == 1 and one in heading[0]), None)
+    if separator is not None:
+        yield RowError(line, "", f"columns are separated by {separator!r}; must be commas")
+        return
     for name in required:
         if name not in heading:
             yield RowError(line, name, f"column is missing; the columns are {', '.join((*required, *optional))}")
@@ -71,7 +75,7 @@ def _heading_errors(
 
 
 def _csv_job(row: Cells, line: int) -> WorkloadJob:
-    tasks = whole(row["tasks"], "tasks", least=1)
+    tasks = whole(row["tasks"], "tasks", least=1, most=MOST_TASKS)
     gang = gang_within(whole(row["gang"], "gang", least=1), tasks, "gang") if row.get("gang") else tasks
     return WorkloadJob(
         id=_filled(row["id"], "id"),
@@ -102,7 +106,7 @@ def _csv_request(text: str) -> Request:
 
 
 def _trace_job(row: Cells, line: int) -> WorkloadJob:
-    replicas = whole(row["replicas"], "replicas", least=1)
+    replicas = whole(row["replicas"], "replicas", least=1, most=MOST_TASKS)
     path = _filled(row["tenant_path"], "tenant_path")
     return WorkloadJob(
         id=_filled(row["job_id"], "job_id"),

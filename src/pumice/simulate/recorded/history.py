@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from pumice.decision_log.recorded_cycles import EngineReplaced, RecordedCycle
-from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
+from pumice.decision_log.recorded_cycles import RecordedCycle, Told
+from pumice.engine.events import BindFailed, Changed, EvictFailed, Gone
 from pumice.model.specs import JobSpec, TaskSpec, TaskStatus, Vector
 
 
@@ -22,7 +22,7 @@ class TimedEvent:
 
     time: int
     serial: int
-    event: Event | EngineReplaced = field(compare=False)
+    event: Told = field(compare=False)
 
 
 @dataclass(slots=True)
@@ -187,7 +187,7 @@ class _Reader:
             self._unfinished.setdefault(task.job, set()).discard(task.key)
 
 
-def _ends(event: Event | EngineReplaced) -> bool:
+def _ends(event: Told) -> bool:
     """Whether a task ends by an event: it has succeeded or failed, or its pod is gone."""
     if isinstance(event, Changed):
         return isinstance(event.object, TaskSpec) and event.object.status >= TaskStatus.SUCCEEDED

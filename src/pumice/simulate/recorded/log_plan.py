@@ -58,6 +58,7 @@ class LogPlan:
             grace=self.grace,
             kept_queues=put_manifests(engine, self.policy.objects),
             replaces_engine=is_recorded,
+            restarts_engine=is_recorded,
         )
         ended = 0
 

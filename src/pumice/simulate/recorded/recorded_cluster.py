@@ -15,8 +15,8 @@ from heapq import heapify, heappop, heappush
 
 from pumice.config.load import read_config
 from pumice.config.plugin_loader import plugin_factories
-from pumice.decision_log.recorded_cycles import EngineReplaced
-from pumice.engine.checkpoint.restore import reconfigured
+from pumice.decision_log.recorded_cycles import EngineReplaced, EngineRestarted, Told
+from pumice.engine.checkpoint.restore import reconfigured, restore_engine
 from pumice.engine.cycle_status import phase_of
 from pumice.engine.decisions import Bind, Decision, Evict
 from pumice.engine.engine import Engine
@@ -33,7 +33,9 @@ class RecordedCluster:
     """A run over a history.
 
     ``kept_queues`` are not changed by what the log says about them. ``replaces_engine``: follow the configurations of
-    the log; otherwise that of the engine stays in force.
+    the log; otherwise that of the engine stays in force. ``restarts_engine``: where the log has a scheduler that was
+    started anew, one that knows what that one knew goes on, which is right as long as all has happened as in the log;
+    otherwise the present one goes on.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class RecordedCluster:
         grace: int = 0,
         kept_queues: frozenset[str] = frozenset(),
         replaces_engine: bool = True,
+        restarts_engine: bool = True,
     ) -> None:
         self.engine = engine
         self.history = history
@@ -52,7 +55,8 @@ class RecordedCluster:
         self.cycles = 0
         self.kept_queues = kept_queues
         self.replaces_engine = replaces_engine
-        self._queue: list[tuple[int, int, str, int, Event | EngineReplaced]] = [
+        self.restarts_engine = restarts_engine
+        self._queue: list[tuple[int, int, str, int, Told]] = [
             (one.time, one.serial, "", 0, one.event) for one in history.outside
         ]
         heapify(self._queue)
@@ -113,6 +117,9 @@ class RecordedCluster:
             if isinstance(event, EngineReplaced):
                 self._replace_engine(event)
                 continue
+            if isinstance(event, EngineRestarted):
+                self._restart_engine(event)
+                continue
             settled = self._settled(event, scripted=bool(task))
             if settled is not None:
                 if isinstance(settled, Gone) and (gone := self.engine.state.tasks.get(settled.key)) is not None:
@@ -129,6 +136,16 @@ class RecordedCluster:
         if self.replaces_engine:
             config = read_config(event.config, event.source)
             self.engine = reconfigured(self.engine, config, plugin_factories(config))
+
+    def _restart_engine(self, event: EngineRestarted) -> None:
+        heading = event.start.heading
+        if not self.restarts_engine:
+            self._replace_engine(EngineReplaced(heading.source, heading.config))
+            return
+        config, registry = read_config(heading.config, heading.source), self.engine.state.registry
+        self.engine = restore_engine(event.start.snapshot, config, plugin_factories(config), registry, heading.cooldown)
+        for one in event.events:
+            self.engine.apply(one)
 
     def _is_unfinished(self, key: str) -> bool:
         job = self.engine.state.jobs.get(key)

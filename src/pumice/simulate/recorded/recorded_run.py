@@ -85,6 +85,10 @@ class RecordedRun:
         self._engine = cluster.engine
         self._jobs: dict[str, _RecordedJob] = {}
         self._tasks: dict[str, TaskSpec] = {}
+        self._early: dict[
+            str, dict[str, TaskSpec]
+        ] = {}  # tasks of jobs that are not known yet: pods come by themselves
+        self._awaiting: dict[str, str] = {}  # the job of each of them
         self._line = 0
         requests = [task.spec.request for task in cluster.engine.state.tasks.values()]
         requests += [
@@ -156,6 +160,9 @@ class RecordedRun:
         live = LiveJob(job, spec.queue, ())
         self._jobs[spec.key] = _RecordedJob(live)
         self._recorder.job_arrived(live)
+        for task in self._early.pop(spec.key, {}).values():
+            del self._awaiting[task.key]
+            self._task_changed(task, now)
 
     def _there_already(self, task: TaskSpec, status: TaskStatus, started: int) -> None:
         job = self._jobs.get(task.job or "")
@@ -176,6 +183,9 @@ class RecordedRun:
     def _task_changed(self, task: TaskSpec, now: int) -> None:
         job = self._jobs.get(task.job or "")
         if job is None:
+            if task.job is not None:
+                self._early.setdefault(task.job, {})[task.key] = task
+                self._awaiting[task.key] = task.job
             return
         new = task.key not in self._tasks
         self._tasks[task.key] = task
@@ -190,6 +200,8 @@ class RecordedRun:
             job.waiting.add(task.key)
 
     def _task_gone(self, key: str, now: int) -> None:
+        if (awaited := self._awaiting.pop(key, None)) is not None:
+            self._early[awaited].pop(key)
         job = self._job_of(key)
         if job is None:
             return
