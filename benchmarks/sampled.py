@@ -36,7 +36,7 @@ SCHEDULER_PARTS = {
     "binder": ("pumice/scheduler/binder.py",),
     "informers": ("pumice/kube/watch/",),
     "loop": ("pumice/scheduler/loop.py",),
-    "HTTP": ("aiohttp/",),
+    "HTTP": ("pumice/kube/client/",),
 }
 STARTUP = "start"
 OTHER = "other"

@@ -19,8 +19,8 @@ from kubesim.api.status import ApiError
 from kubesim.kubelet.node_logs import ask_node
 from pumice.kube.client.api_errors import UnreachableError
 from pumice.kube.client.kubeconfig import Access, read_kubeconfig
-from pumice.kube.client.light_session import LightSession
 from pumice.kube.client.sync_client import Client
+from pumice.kube.client.transport import Session
 
 SERVER = "https://127.0.0.1:6440"
 
@@ -110,7 +110,7 @@ def test_nothing_is_sent_to_another_user_who_listens(impostor: socket.socket, tm
     client.close()
 
     async def ask() -> None:
-        async with LightSession(access) as session:
+        async with Session(access) as session:
             with pytest.raises(UnreachableError, match="another user listens there"):
                 await session.call("GET", "/api/v1/pods")
         with pytest.raises(ApiError, match="another user listens there"):

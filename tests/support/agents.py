@@ -20,7 +20,7 @@ from pumice.agent.shim.process_table import cgroup_processes, kill_all, marked_p
 from pumice.embedded.embedded_cluster import with_pumice
 from pumice.kube.client.api import Api
 from pumice.kube.client.kubeconfig import Access
-from pumice.kube.client.light_session import LightSession
+from pumice.kube.client.transport import Session
 
 NODE = "here"
 CAPACITY = {"cpu": "8", "memory": "8Gi", "nvidia.com/gpu": "2"}
@@ -128,7 +128,7 @@ def on_this_machine(
 
     async def run() -> None:
         settings = ServerSettings(data=None, kubeconfig=place / "kubeconfig", nodes=[])
-        async with running_cluster(with_pumice(settings)) as running, LightSession(Access(running.server)) as session:
+        async with running_cluster(with_pumice(settings)) as running, Session(Access(running.server)) as session:
             folder = place / "agent"
             folder.mkdir()
             world = AgentWorld(running, Api(session), folder, cgroups() if cgroups else None)

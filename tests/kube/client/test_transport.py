@@ -16,28 +16,14 @@ from kubesim.http.tls import load_or_issue_certificates
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.client.kubeconfig import Access
-from pumice.kube.client.light_session import LightSession
-from pumice.kube.client.session import ApiSession
 from pumice.kube.client.transport import Limits, Session
 from pumice.kube.resources import NAMESPACES
 from tests.support import scripted_server
 from tests.support.apiserver import memory_api
 from tests.support.served_api import served
 
-KINDS: list[type[ApiSession]] = [Session]
-"""The kind of session that a test uses."""
 QUICK = Limits(attempts=3, first_pause=0.001, longest_pause=0.002, timeout=10)
 STATUS = b'{"kind":"Status","code":%d,"reason":"%s","message":"so it is","details":{"kind":"pods"}}'
-
-
-@pytest.fixture(autouse=True, params=[Session, LightSession])
-def _kind(request: pytest.FixtureRequest) -> None:
-    """Every test is for both kinds."""
-    KINDS[0] = request.param
-
-
-def opened(*arguments: Any, **more: Any) -> ApiSession:
-    return KINDS[0](*arguments, **more)
 
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -64,10 +50,10 @@ class Script:
 
 
 @contextlib.asynccontextmanager
-async def answering(handler: Handler, limits: Limits = QUICK, **access: Any) -> AsyncIterator[ApiSession]:
+async def answering(handler: Handler, limits: Limits = QUICK, **access: Any) -> AsyncIterator[Session]:
     async with (
         scripted_server.answering(handler) as address,
-        opened(Access(f"{address}/prefix", **access), limits) as s,
+        Session(Access(f"{address}/prefix", **access), limits) as s,
     ):
         yield s
 
@@ -144,12 +130,12 @@ def test_a_write_that_is_put_off_comes_back() -> None:
 def test_write_to_closed_port_is_retried_and_reported_unsent() -> None:
     async def ask() -> None:
         port = free_ports(1)[0]
-        async with opened(Access(f"http://127.0.0.1:{port}"), QUICK) as session:
+        async with Session(Access(f"http://127.0.0.1:{port}"), QUICK) as session:
             with pytest.raises(UnreachableError) as lost:
                 await session.call("POST", "/x", body=b"{}")
             assert not lost.value.sent
             patient = Limits(attempts=1000, first_pause=0.001, longest_pause=0.01)
-            async with opened(Access(f"http://127.0.0.1:{port}"), patient) as other, memory_api() as api:
+            async with Session(Access(f"http://127.0.0.1:{port}"), patient) as other, memory_api() as api:
                 writing = asyncio.create_task(Api(other).create(NAMESPACES.raw, {"metadata": {"name": "late"}}))
                 await asyncio.sleep(0.02)
                 async with served(api, port):
@@ -264,7 +250,7 @@ def test_after_a_minute_it_is_read_before_it_is_refused(tmp_path: Path) -> None:
     async def ask() -> None:
         async with memory_api() as api, served(api, token="new") as port:
             access = Access(f"http://127.0.0.1:{port}", token="old", token_file=path)
-            async with opened(access, Limits(attempts=1), now=lambda: time[0]) as session:
+            async with Session(access, Limits(attempts=1), now=lambda: time[0]) as session:
                 with pytest.raises(ApiError):
                     await session.call("GET", "/api/v1/nodes")
                 time[0] = 60.0
@@ -282,7 +268,7 @@ def test_tls_and_a_token(tmp_path: Path) -> None:
 
             async def names(**access: Any) -> list[str]:
                 given = Access(f"https://127.0.0.1:{port}", **access)
-                async with opened(given, QUICK) as session:
+                async with Session(given, QUICK) as session:
                     return [found.metadata.name for found in (await Api(session).list(NAMESPACES)).items]
 
             assert "default" in await names(token="secret", authority=authority)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pumice.cli.daemons.leader_election import Election
     from pumice.kube.client.api import Api
     from pumice.kube.client.kubeconfig import Access
-    from pumice.kube.client.session import ApiSession
     from pumice.observability.process_probes import Address, Probes
 
 STOP_TIMEOUT = 10.0
@@ -145,7 +144,7 @@ def run_daemon(
 ) -> None:
     """Run a worker on a cluster until SIGTERM or Ctrl-C, with health and metrics endpoints.
 
-    ``small``: with a client that needs little memory, for a worker that makes few requests.
+    ``small``: for a worker that should need next to nothing while nothing happens.
     """
     import asyncio
 
@@ -184,7 +183,7 @@ async def _run_until_stopped(
 
     from pumice.cli.daemons.leader_election import join_election
     from pumice.kube.client.api import Api
-    from pumice.kube.client.session import Limits
+    from pumice.kube.client.transport import Limits, Session
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -195,7 +194,7 @@ async def _run_until_stopped(
     async with AsyncExitStack() as stack:
         part = await stack.enter_async_context(join_election(access, election))
         session = await stack.enter_async_context(
-            _session_kind(small=small)(access, part.limits(Limits()), may_write=lambda: part.is_leader)
+            Session(access, part.limits(Limits()), may_write=lambda: part.is_leader)
         )
         worker = make(Api(session))
         asked = part.probes(probes(worker))
@@ -222,17 +221,6 @@ async def _run_until_stopped(
             echo("stopped before all writes in progress were finished", err=True)
             return  # and may yet arrive: the lease is to run out first
         await part.release()
-
-
-def _session_kind(*, small: bool) -> type[ApiSession]:
-    """The kind of session: aiohttp alone takes 11 MiB."""
-    if small:
-        from pumice.kube.client.light_session import LightSession
-
-        return LightSession
-    from pumice.kube.client.transport import Session
-
-    return Session
 
 
 def _stop_on_end_of_input(stop: asyncio.Event) -> asyncio.Event:

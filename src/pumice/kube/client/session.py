@@ -49,7 +49,7 @@ class Limits:
 
 
 class ApiSession(ABC):
-    """Calls one cluster. Subclasses bring the HTTP client: ``Session`` a fast one, ``LightSession`` a small one."""
+    """Calls one cluster: when, how often, and with which credentials. ``Session`` brings the HTTP."""
 
     def __init__(
         self,
