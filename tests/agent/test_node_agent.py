@@ -13,9 +13,9 @@ import pytest
 
 from pumice.agent.cgroups import Cgroups, find_cgroups
 from pumice.agent.pod_folders import PodFolders
-from pumice.agent.shim.process_start import may_mount
 from pumice.agent.shim.process_table import marked_processes, start_ticks
 from pumice.agent.shim.records import PLAN, SHIM, STATE, read_record, write_record
+from pumice.agent.shim.volume_mounts import may_mount
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import PODS
 from tests.support.agents import CAPACITY, NODE, AgentWorld, on_this_machine, terminated

@@ -7,10 +7,11 @@ import selectors
 import signal
 import socket
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 from pumice.agent.shim.exec_probe import ExecProbe
 from pumice.agent.shim.log_writer import LogWriter
+from pumice.agent.shim.process_identity import acting_as
 from pumice.agent.shim.process_start import StartError, start_process
 from pumice.agent.shim.process_table import (
     cgroup_processes,
@@ -243,8 +244,12 @@ class Container:
         return False
 
     def _write_copy(self, content: bytes) -> None:
-        """Append to the user's file. A full disk must not stop the pod; the log has the output in any case."""
-        with suppress(OSError):
+        """Append to the user's file. A full disk must not stop the pod; the log has the output in any case.
+
+        As the user, because root may write what is beyond the quota of the user, and has more rights in files of /proc.
+        """
+        identity = self._plan.get("identity")
+        with suppress(OSError), acting_as(identity) if identity is not None else nullcontext():
             while self._copy >= 0 and content:
                 content = content[os.write(self._copy, content) :]
 
