@@ -22,6 +22,7 @@ from pumice.agent.shim.cgroup_removal import remove_cgroups
 from pumice.agent.shim.process_table import cgroup_processes, kill_all, marked_processes, start_ticks
 from pumice.agent.shim.records import SHIM, read_record
 from pumice.agent.shim_start import NATIVE
+from tests.support.processes import end_process, start_process
 from tests.support.shims import SECONDS, container, shimmed_pod
 
 DAEMON = """
@@ -216,6 +217,22 @@ def test_output_is_rotated(tmp_path: Path) -> None:
         assert [file.name for file in files] == ["0.log", "0.log.1", "0.log.2"]
         assert all(file.stat().st_size <= 20_000 for file in files)
         assert pod.log("main")[-1][1].startswith("line-2999-")
+
+
+def test_a_pod_ends_although_others_write_into_its_output_without_end(tmp_path: Path) -> None:
+    """Programs outside the pod, of the same user, can open the output of its processes."""
+    with shimmed_pod(tmp_path / "a", container("main", "sleep", "600"), log_bytes=1 << 20) as pod:
+        run = pod.wait(lambda record: record["phase"] == "Running")["containers"][0]["run"]
+        assert run
+        flood = [start_process(["sh", "-c", f"exec yes > /proc/{run['pid']}/fd/1"]) for _ in range(3)]
+        try:
+            pod.wait(lambda _: len(pod.log("main")) > 1000)
+            pod.stop(grace=0.0)
+            ended = pod.wait_finished()["containers"][0]["run"]
+            assert ended and ended["exit_code"] in (128 + signal.SIGTERM, 128 + signal.SIGKILL)
+        finally:
+            for each in flood:
+                end_process(each)
 
 
 def test_a_pod_is_run_once_however_often_its_shim_is_started(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import selectors
 import signal
@@ -229,19 +230,23 @@ class Container:
             dues += [probe.due for kind, probe in self._probes.items() if (kind == STARTUP) == waits]
         return min(dues, default=float("inf"))
 
-    def read_output(self, reading: int) -> bool:
-        """Take what is in a pipe; whether there may be more."""
+    def read_output(self, reading: int) -> None:
+        """Take what is in a pipe."""
+        self._take_output(reading)
+
+    def _take_output(self, reading: int) -> int:
+        """Take a part of what is in a pipe; how many bytes. 0: there are none now, or it has ended."""
         assert self._log is not None
         try:
             content = os.read(reading, READ_BYTES)
         except BlockingIOError:
-            return False
+            return 0
         if content:
             self._log.write(self._pipes[reading], content)
             self._write_copy(content)
-            return True
-        self._close_pipe(reading)
-        return False
+        else:
+            self._close_pipe(reading)
+        return len(content)
 
     def _write_copy(self, content: bytes) -> None:
         """Append to the user's file. A full disk must not stop the pod; the log has the output in any case.
@@ -268,10 +273,11 @@ class Container:
         self._log = LogWriter(f"{self._logs}/{number}.log", self._pod["log_bytes"], self._pod["log_files"])
 
     def _close_log(self) -> None:
-        """Write what the processes have left in the pipes; no process is there to write more."""
+        """Write what the processes have left in the pipes. None of them is there to write more, but others may be."""
         for reading in list(self._pipes):
-            while self.read_output(reading):
-                pass
+            left = fcntl.fcntl(reading, fcntl.F_GETPIPE_SZ)  # what is beyond it was written after their end
+            while left > 0 and (taken := self._take_output(reading)):
+                left -= taken
             if reading in self._pipes:
                 self._close_pipe(reading)
         if self._log is not None:
