@@ -14,7 +14,8 @@ POD: dict[str, Any] = {
     "spec": {"nodeName": "here", "containers": [{"name": "main"}]},
 }
 REFERENCED = Referenced(
-    {"c": {"data": {"A": "1", "B": "2"}}, "absent": None}, {"s": {"data": {"K": b64encode(b"secret").decode()}}}
+    {"c": {"data": {"A": "1", "B": "2"}}, "absent": None},
+    {"s": {"data": {"K": b64encode(b"secret").decode()}}, "bytes": {"data": {"K": b64encode(b"\xff").decode()}}},
 )
 
 
@@ -61,6 +62,11 @@ def test_every_source() -> None:
         (
             {"env": [{"name": "X", "valueFrom": {"secretKeyRef": {"name": "s", "key": "other"}}}]},
             "couldn't find key other in secret n/s",
+        ),
+        ({"envFrom": [{"secretRef": {"name": "bytes"}}]}, 'key K in secret "bytes" is not text'),
+        (
+            {"env": [{"name": "X", "valueFrom": {"secretKeyRef": {"name": "bytes", "key": "K"}}}]},
+            'key K in secret "bytes" is not text',
         ),
     ],
 )

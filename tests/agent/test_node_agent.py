@@ -130,6 +130,10 @@ def test_what_a_process_cannot_have_is_refused_with_an_event(tmp_path: Path) -> 
                 status = await world.phase(name, "Failed")
                 assert status["reason"] == "Unsupported"
                 assert words in status["message"]
+                conditions = {entry["type"]: entry for entry in status["conditions"]}
+                for kind in ("Ready", "ContainersReady"):
+                    assert (conditions[kind]["status"], conditions[kind]["reason"]) == ("False", "Unsupported")
+                    assert words in conditions[kind]["message"]
             events = world.running.api.list("events")
             told = {event["involvedObject"]["name"] for event in events if event["reason"] == "Unsupported"}
             assert told == {"ports", "privileged", "entry"}

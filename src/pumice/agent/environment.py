@@ -64,7 +64,8 @@ def container_environment(
         for kind, key in (("configmap", "configMapRef"), ("secret", "secretRef")):
             if ref := source.get(key):
                 values = referenced.values(kind, ref["name"], optional=bool(ref.get("optional")))
-                found |= {source.get("prefix", "") + name: value.decode() for name, value in values.items()}
+                prefix, where = source.get("prefix", ""), f'{kind} "{ref["name"]}"'
+                found |= {prefix + name: _text(value, name, where) for name, value in values.items()}
     for entry in container.get("env") or ():
         if "valueFrom" in entry:
             value = _value_from(pod, container, entry["valueFrom"], referenced, address)
@@ -99,11 +100,19 @@ def _value_from(
             optional = bool(ref.get("optional"))
             values = referenced.values(kind, ref["name"], optional=optional)
             if ref["key"] in values:
-                return values[ref["key"]].decode()
+                return _text(values[ref["key"]], ref["key"], f'{kind} "{ref["name"]}"')
             if optional:
                 return None
             raise MissingError(f"couldn't find key {ref['key']} in {kind} {pod['metadata']['namespace']}/{ref['name']}")
     raise MissingError("valueFrom names no source")
+
+
+def _text(value: bytes, key: str, where: str) -> str:
+    """A value as a variable can have it."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise MissingError(f"key {key} in {where} is not text (UTF-8), which a variable must be") from None
 
 
 def field_value(pod: Document, path: str, address: str) -> str:

@@ -338,7 +338,7 @@ class PodWorker:
 
     async def _fail(self, pod: Document, reason: str, message: str) -> None:
         await self._event(pod, reason, message)
-        await self._patch(pod, failed_status(reason, message))
+        await self._patch(pod, failed_status(pod, reason, message, stamp(time.time())))
 
     async def _patch(self, pod: Document, status: Document) -> None:
         about = pod["metadata"]

@@ -145,6 +145,7 @@ def _host_path(name: str, path: Path, kind: str) -> Path:
         path.touch(mode=0o644)
     checks = {"Directory": path.is_dir, "DirectoryOrCreate": path.is_dir, "File": path.is_file}
     checks |= {"FileOrCreate": path.is_file, "Socket": path.is_socket, "BlockDevice": path.is_block_device}
+    checks["CharDevice"] = path.is_char_device
     if not checks.get(kind, path.exists)():
         raise MissingError(f'volume "{name}": hostPath {path} is not {"there" if not kind else f"a {kind}"}')
     return path

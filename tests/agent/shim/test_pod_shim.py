@@ -205,6 +205,14 @@ def test_probes_decide_readiness_and_restarts(tmp_path: Path) -> None:
         record = pod.wait(lambda record: record["containers"][0]["restarts"] > 0)
         last = record["containers"][0]["last"]
         assert last and last["message"] == "the liveness probe failed"
+    (tmp_path / "dead").unlink()
+    alive["livenessProbe"]["grace"] = 0.1  # instead of the pod's 600 seconds
+    stays = container("main", "sh", "-c", "trap '' TERM; while :; do sleep 0.05; done", probes=alive)
+    with shimmed_pod(tmp_path / "c", stays, grace=600.0) as pod:
+        pod.wait(lambda record: record["phase"] == "Running")
+        (tmp_path / "dead").touch()
+        run = pod.wait_finished()["containers"][0]["run"]
+        assert run and run["exit_code"] == 128 + signal.SIGKILL
 
 
 def test_output_is_rotated(tmp_path: Path) -> None:

@@ -206,13 +206,13 @@ class Container:
         if startup is not None and not startup.passed:
             startup.run_due()
             if startup.failed:
-                self.terminate(self._pod["grace"], "the startup probe failed")
+                self.terminate(self._probe_grace(STARTUP), "the startup probe failed")
             return False
         for kind in (LIVENESS, READINESS):
             if kind in self._probes:
                 self._probes[kind].run_due()
         if LIVENESS in self._probes and self._probes[LIVENESS].failed:
-            self.terminate(self._pod["grace"], "the liveness probe failed")
+            self.terminate(self._probe_grace(LIVENESS), "the liveness probe failed")
         ready = self.record["ready"]
         if READINESS not in self._probes or self._probes[READINESS].passed:
             ready = True
@@ -220,6 +220,9 @@ class Container:
             ready = False
         changed, self.record["ready"] = ready != self.record["ready"], ready
         return changed
+
+    def _probe_grace(self, kind: str) -> float:
+        return self._plan["probes"][kind].get("grace", self._pod["grace"])
 
     def next_due(self) -> float:
         """When it has to be looked at next, by the monotonic clock; infinity if only its end matters."""
