@@ -62,6 +62,10 @@ def test_fields_of_pods(field: str, value: Any) -> None:
     ("field", "value", "where"),
     [
         ("command", [], "command"),
+        ("command", ["sh", "-c", "a\0b"], "command"),
+        ("args", ["a\0b"], "args"),
+        ("env", [{"name": "A", "value": "a\0b"}], "env"),
+        ("workingDir", "/a\0b", "workingDir"),
         ("lifecycle", {"preStop": {}}, "lifecycle"),
         ("stdin", True, "stdin"),
         ("tty", True, "tty"),

@@ -17,6 +17,8 @@ INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_C
 """Variables of the agent that processes get as well: what an image would have set."""
 LOGIN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+NUL = "\0"
+"""Ends words and variables of a process, so that none can contain it."""
 _REFERENCE = re.compile(r"\$(\$|\([A-Za-z0-9_.-]+\))")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]$")
 
@@ -110,9 +112,12 @@ def _value_from(
 def _text(value: bytes, key: str, where: str) -> str:
     """A value as a variable can have it."""
     try:
-        return value.decode()
+        text = value.decode()
     except UnicodeDecodeError:
-        raise MissingError(f"key {key} in {where} is not text (UTF-8), which a variable must be") from None
+        text = NUL
+    if NUL in text:
+        raise MissingError(f"key {key} in {where} is not text (UTF-8, without NUL), which a variable must be")
+    return text
 
 
 def field_value(pod: Document, path: str, address: str) -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from pumice.agent.environment import NUL
 from pumice.agent.job_hosts import PLUGIN_PORTS, plugin_volumes
 from pumice.kube.resources import Document
 
@@ -105,6 +106,15 @@ def _container(container: Document, where: str, spec: Document, abilities: Abili
     for name, usual in END_MESSAGE.items():
         if container.get(name, usual) != usual:
             yield f"{where}.{name}: messages at the end are not read; see the log"
+    words = {
+        "command": container.get("command"),
+        "args": container.get("args"),
+        "workingDir": [container.get("workingDir")],
+    }
+    words["env"] = [entry.get("value") for entry in container.get("env") or ()]
+    for name, texts in words.items():
+        if any(NUL in (text or "") for text in texts or ()):
+            yield f"{where}.{name}: a process cannot have the character NUL in it"
     resources = container.get("resources") or {}
     if "ephemeral-storage" in (resources.get("limits") or {}):
         yield f"{where}.resources.limits[ephemeral-storage]: the use of disks is not limited"
