@@ -29,10 +29,11 @@ class MissingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Referenced:
-    """The objects that a pod refers to, by name; None: there is no such object."""
+    """What a pod refers to: objects by name (None: there is no such object), and what the node has."""
 
     config_maps: dict[str, Document | None] = field(default_factory=dict)
     secrets: dict[str, Document | None] = field(default_factory=dict)
+    allocatable: Mapping[str, str] = field(default_factory=dict)
 
     def values(self, kind: str, name: str, *, optional: bool) -> dict[str, bytes]:
         """The contents of a ConfigMap or Secret."""
@@ -96,7 +97,7 @@ def _value_from(
     if ref := source.get("fieldRef"):
         return field_value(pod, ref["fieldPath"], address)
     if ref := source.get("resourceFieldRef"):
-        return resource_value(pod, container, ref)
+        return resource_value(pod, container, ref, referenced)
     for kind, key in (("configmap", "configMapKeyRef"), ("secret", "secretKeyRef")):
         if ref := source.get(key):
             optional = bool(ref.get("optional"))
@@ -138,12 +139,13 @@ def field_value(pod: Document, path: str, address: str) -> str:
     raise MissingError(f"field {path} is not available")
 
 
-def resource_value(pod: Document, container: Document, ref: Document) -> str:
-    """A request or limit of a container, in units of the divisor, rounded up."""
+def resource_value(pod: Document, container: Document, ref: Document, referenced: Referenced) -> str:
+    """A request or limit of a container, in units of the divisor, rounded up. Without a limit, what the node has."""
     named = ref.get("containerName")
     everything = [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or ())]
     owner = next((each for each in everything if each["name"] == named), container) if named else container
     kind, _, name = ref["resource"].partition(".")
     amounts = (owner.get("resources") or {}).get(kind) or {}
     divisor = parse(ref.get("divisor") or "1").nano or NANOS
-    return str(-(-parse(amounts.get(name, "0")).nano // divisor))
+    usual = referenced.allocatable.get(name, "0") if kind == "limits" else "0"
+    return str(-(-parse(amounts.get(name, usual)).nano // divisor))

@@ -250,6 +250,7 @@ class PodWorker:
         return Referenced(
             {name: await self._find(CONFIG_MAPS, name, namespace) for name in sorted(names["configmap"])},
             {name: await self._find(SECRETS, name, namespace) for name in sorted(names["secret"])},
+            self._node.machine.allocatable,
         )
 
     async def _find(self, resource: Resource[Document], name: str, namespace: str) -> Document | None:

@@ -132,7 +132,7 @@ def _make_volume(pod: Document, volume: Document, folder: Path, referenced: Refe
             if "fieldRef" in item:
                 value = field_value(pod, item["fieldRef"]["fieldPath"], address)
             else:
-                value = resource_value(pod, pod["spec"]["containers"][0], item["resourceFieldRef"])
+                value = resource_value(pod, pod["spec"]["containers"][0], item["resourceFieldRef"], referenced)
             _write_file(folder, item["path"], value.encode(), item.get("mode") or source.get("defaultMode") or 0o644)
     return folder
 
