@@ -98,6 +98,20 @@ def test_a_signal_is_128_more_and_a_missing_program_is_a_start_error(tmp_path: P
         assert 'exec: "no-such-program-here": executable file not found in $PATH' in second["message"]
 
 
+def test_a_script_that_names_no_interpreter_is_told_what_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell would have run it, so that it works until it is submitted."""
+    script = tmp_path / "train"
+    script.write_text("echo on\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with shimmed_pod(tmp_path / "a", container("main", str(script)), container("found", "train")) as pod:
+        words = "not a program; a script begins with a line such as #!/bin/sh"
+        runs = [each["run"] for each in pod.wait_finished()["containers"]]
+        assert [run and run["message"].partition('": ')[2] for run in runs] == [words, words]
+
+
 def test_init_containers_run_in_order_before_the_others(tmp_path: Path) -> None:
     """Each sees what the one before has done; a failure keeps the others from starting."""
     steps = [container(name, "sh", "-c", f"cat {tmp_path}/x; echo {name} >> {tmp_path}/x", init=True) for name in "ab"]

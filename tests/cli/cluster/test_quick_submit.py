@@ -244,7 +244,9 @@ def test_clusters_that_are_not_usual_are_left_to_the_command(cluster: Cluster, m
     assert len(cluster.sent) == 1
 
 
-def test_variables_that_are_no_text_are_named_and_left_out(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_that_are_no_text_are_named_and_left_out(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("ODD", "\udcff")
     taken, short, whole = quick_and_whole(cluster, ["--", "a"])
     assert not taken
@@ -253,6 +255,14 @@ def test_variables_that_are_no_text_are_named_and_left_out(cluster: Cluster, mon
     (container,) = short.sent[0].body["spec"]["tasks"][0]["template"]["spec"]["containers"]
     assert "ODD" not in {each["name"] for each in container["env"]}
     assert quick_and_whole(cluster, ["--clean-env", "--", "a"])[0]
+    monkeypatch.delenv("ODD")
+    folder = tmp_path / "\udcff"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    taken, short, whole = quick_and_whole(cluster, ["--", "a"])
+    assert not taken
+    assert short == whole
+    assert "the name of the current folder is not text (UTF-8)" in short.err
 
 
 def test_a_script_with_options_is_left_to_the_command(cluster: Cluster, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ at once whether it runs, and why not.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import resource
 import signal
@@ -93,6 +94,10 @@ def _become(
         os.execvpe(command[0], command, plan["environment"])
     except FileNotFoundError:
         raise StartError("executable file not found in $PATH") from None
+    except OSError as error:
+        if error.errno == errno.ENOEXEC:
+            raise StartError("not a program; a script begins with a line such as #!/bin/sh") from None
+        raise
 
 
 def _checked(result: int, what: str) -> None:

@@ -342,6 +342,8 @@ def _check_words(command: Sequence[str]) -> None:
     for word in command:
         if not is_text(word):
             raise click.UsageError(f"the command is not text (UTF-8): {os.fsencode(word)!r}")
+    if command and not is_text(os.getcwd()):
+        raise click.UsageError(f"the name of the current folder is not text (UTF-8): {os.getcwdb()!r}")
 
 
 def _tell_left_out(*, clean: bool) -> None:

@@ -105,7 +105,7 @@ def parse(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     given = {**DEFAULTS, **given}
     twice = (given["name"] and given["other"]) or (given["gpus"] and GPU in given["requests"])
     values = [] if given["clean"] else [os.environ[name] for name in passed_variables()]
-    if not all(map(is_text, [*words, *values])):
+    if not all(map(is_text, [*words, os.getcwd(), *values])):
         raise _UnusualError
     if not command or twice or given["least"] > given["replicas"] or _has_options(command):
         raise _UnusualError
