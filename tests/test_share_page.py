@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.agent.shim.process_start import may_mount
+from pumice.agent.shim.volume_mounts import may_mount
 from tests.support.people import Account, SharedMachine, accounts, need_root, open_folder, shell_as
 from tests.support.processes import run_process
 from tests.support.shell_pages import ROOT, Shown, Terminal, need_kubectl, shown

@@ -14,7 +14,9 @@ POD: dict[str, Any] = {
     "spec": {"nodeName": "here", "containers": [{"name": "main"}]},
 }
 REFERENCED = Referenced(
-    {"c": {"data": {"A": "1", "B": "2"}}, "absent": None}, {"s": {"data": {"K": b64encode(b"secret").decode()}}}
+    {"c": {"data": {"A": "1", "B": "2"}}, "absent": None},
+    {"s": {"data": {"K": b64encode(b"secret").decode()}}, "bytes": {"data": {"K": b64encode(b"\xff").decode()}}},
+    {"cpu": "8", "ephemeral-storage": "2Gi"},
 )
 
 
@@ -41,6 +43,8 @@ def test_every_source() -> None:
                 {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
                 {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
                 {"name": "MIB", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}},
+                {"name": "DISK", "valueFrom": {"resourceFieldRef": {"resource": "limits.ephemeral-storage"}}},
+                {"name": "ASKED", "valueFrom": {"resourceFieldRef": {"resource": "requests.ephemeral-storage"}}},
                 {"name": "NONE", "valueFrom": {"secretKeyRef": {"name": "t", "key": "x", "optional": True}}},
                 {"name": "ALL", "value": "$(C_A)$(K)"},
                 {"name": "CUDA_VISIBLE_DEVICES", "value": "7"},
@@ -50,6 +54,7 @@ def test_every_source() -> None:
     )
     wanted = {"C_A": "1", "C_B": "2", "K": "secret", "B": "2", "TEAM": "blue", "IP": "10.0.0.1", "ALL": "1secret"}
     wanted |= {"CPU": "2", "MIB": "1024", "CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2", "PUMICE_POD_UID": "u"}
+    wanted |= {"DISK": str(2 << 30), "ASKED": "0"}  # as much as the node has, because there is no limit
     assert wanted.items() <= found.items()
     assert "NONE" not in found
 
@@ -61,6 +66,11 @@ def test_every_source() -> None:
         (
             {"env": [{"name": "X", "valueFrom": {"secretKeyRef": {"name": "s", "key": "other"}}}]},
             "couldn't find key other in secret n/s",
+        ),
+        ({"envFrom": [{"secretRef": {"name": "bytes"}}]}, 'key K in secret "bytes" is not text'),
+        (
+            {"env": [{"name": "X", "valueFrom": {"secretKeyRef": {"name": "bytes", "key": "K"}}}]},
+            'key K in secret "bytes" is not text',
         ),
     ],
 )

@@ -86,6 +86,27 @@ def test_a_pod_listens_at_the_ports_behind_its_own_name() -> None:
     assert own_ports("t-worker-1.t", texts, {"MASTER_ADDR": "t-worker-1.t", "MASTER_PORT": "4"}) == [2, 3, 4]
 
 
+def test_names_are_found_in_long_texts_of_large_jobs() -> None:
+    """Without a look at each of the names at each place: 10 billion of them would keep the agent from its lease."""
+    names = {f"t-worker-{number}.t": "10.0.0.1" for number in range(20_000)}
+    hosts = JobHosts(names, {}, frozenset(f"t-late-{number}.t" for number in range(20_000)))
+    text = ",t-worker-" * 50_000 + "," + "a" * 500_000 + ",t-worker-19999.t"
+    hosts.check_known([text], {})
+    assert hosts.rewrite(text).endswith(",10.0.0.1")
+
+
+def test_a_pod_is_not_given_the_ports_of_all(tmp_path: Path) -> None:
+    async def check(world: AgentWorld) -> None:
+        async with world.agent():
+            document = job("m", "env", worker=(1, ["echo", *(f"m-worker-0.m:{port}" for port in range(1000, 1065))]))
+            await submit(world, document, {})
+            waiting = await world.wait("m-worker-0", lambda status: status.get("containerStatuses"))
+            told = waiting["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
+            assert told == "the pod names 65 ports of its own, but can be given 64"
+
+    on_this_machine(tmp_path, check)
+
+
 def test_a_free_port_is_not_given_twice() -> None:
     first = free_port("127.0.0.1", "seed", ())
     assert free_port("127.0.0.1", "seed", {first}) != first

@@ -50,6 +50,35 @@ def test_rotated_files_are_read_from_the_oldest_on(tmp_path: Path) -> None:
     assert text_of(tmp_path / "0.log", LogQuery(tail=3)).splitlines() == ["line 7", "line 8", "line 9"]
 
 
+def test_a_slow_follower_misses_nothing_that_is_still_there(tmp_path: Path) -> None:
+    """It goes on with the oldest file that was begun after its own, not with the newest; also if its own is gone."""
+    path = tmp_path / "0.log"
+    log = LogWriter(str(path), 100, 5)  # two lines in a file
+
+    def numbers(first: int, last: int) -> list[str]:
+        return [f"line {number}" for number in range(first, last)]
+
+    def put(first: int, last: int) -> None:
+        for line in numbers(first, last):
+            log.write("stdout", f"{line}\n".encode())
+
+    put(0, 2)
+    steps = iter([(2, 10), (10, 30)])
+
+    def is_over() -> bool:  # asked before each look at the files
+        if (step := next(steps, None)) is not None:
+            put(*step)
+        return step is None
+
+    async def read() -> str:
+        blocks = read_log(path, LogQuery(follow=True), is_over=is_over)
+        return b"".join([block async for block in blocks]).decode()
+
+    found = asyncio.run(read()).splitlines()
+    log.close()
+    assert found == [*numbers(0, 10), *numbers(20, 30)]  # five files of two lines are left of the last twenty
+
+
 def test_the_run_before_is_found_by_its_number(tmp_path: Path) -> None:
     runs = tmp_path / "logs" / "main"
     runs.mkdir(parents=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 import pumice
 from kubebase.field_error import FieldError
+from kubebase.quantity import parse
+from pumice.agent import machine
 from pumice.agent.cgroups import ContainerLimits, find_cgroups, own_limits
 from pumice.agent.gpus import Gpu, find_gpus
 from pumice.agent.machine import find_machine
@@ -22,6 +25,22 @@ def test_capacity_and_reserve_replace_what_was_found(tmp_path: Path) -> None:
     kept = find_machine(tmp_path, {"cpu": "4"}, {"cpu": "500m"})
     assert (kept.capacity["cpu"], kept.allocatable["cpu"]) == ("4", "3500m")
     assert kept.allocatable["memory"] == kept.capacity["memory"]
+
+
+def test_labels_and_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As kubelets and NVIDIA's feature discovery name them; GPUs are the first of those that are offered."""
+    gpus = [Gpu(f"GPU-{number}", "NVIDIA H100 80GB HBM3") for number in range(4)]
+    monkeypatch.setattr(machine, "find_gpus", lambda: gpus)
+    found = find_machine(tmp_path, {}, {})
+    assert found.labels["kubernetes.io/os"] == "linux"
+    assert found.labels["kubernetes.io/arch"] in {"amd64", "arm64"}
+    assert found.labels["nvidia.com/gpu.product"] == "NVIDIA-H100-80GB-HBM3"
+    assert found.capacity["nvidia.com/gpu"] == "4"
+    assert found.capacity.keys() == {"cpu", "memory", "ephemeral-storage", "pods", "nvidia.com/gpu"}
+    memory, quota = own_limits()
+    assert parse(found.capacity["memory"]).value() <= (memory or math.inf)
+    assert parse(found.capacity["cpu"]).milli() <= 1000 * min(len(os.sched_getaffinity(0)), quota or math.inf)
+    assert find_machine(tmp_path, {"nvidia.com/gpu": "2"}, {}).gpus == gpus[:2]
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from pumice.agent import pod_folders, pod_worker
 from pumice.agent.cgroups import Cgroups, find_cgroups
 from pumice.agent.pod_folders import PodFolders
-from pumice.agent.shim.process_start import may_mount
 from pumice.agent.shim.process_table import marked_processes, start_ticks
 from pumice.agent.shim.records import PLAN, SHIM, STATE, read_record, write_record
+from pumice.agent.shim.volume_mounts import may_mount
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.resources import PODS
 from tests.support.agents import CAPACITY, NODE, AgentWorld, on_this_machine, terminated
@@ -130,6 +131,10 @@ def test_what_a_process_cannot_have_is_refused_with_an_event(tmp_path: Path) -> 
                 status = await world.phase(name, "Failed")
                 assert status["reason"] == "Unsupported"
                 assert words in status["message"]
+                conditions = {entry["type"]: entry for entry in status["conditions"]}
+                for kind in ("Ready", "ContainersReady"):
+                    assert (conditions[kind]["status"], conditions[kind]["reason"]) == ("False", "Unsupported")
+                    assert words in conditions[kind]["message"]
             events = world.running.api.list("events")
             told = {event["involvedObject"]["name"] for event in events if event["reason"] == "Unsupported"}
             assert told == {"ports", "privileged", "entry"}
@@ -175,6 +180,35 @@ def test_deletion_kills_after_the_grace_period(tmp_path: Path) -> None:
             assert not marked_processes(uid)
             while (world.folder / "pods" / uid).exists():
                 await asyncio.sleep(0.02)
+
+    on_this_machine(tmp_path, check)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_shim_that_does_not_end_its_pod_is_killed(
+    tmp_path: Path, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's file system may keep it from writing a copy of the output, and so from giving back what the pod has."""
+    monkeypatch.setattr(pod_folders, "OVERDUE_SECONDS", 0.3)
+    monkeypatch.setattr(pod_worker, "CHECK_SECONDS", 0.1)
+
+    async def check(world: AgentWorld) -> None:
+        async with world.agent():
+            spec = {"terminationGracePeriodSeconds": 1}
+            uid = await world.submit("one", "echo on; sleep 600", resources=GPU, spec=spec)
+            await world.lines("one")
+            shim = read_record(str(world.folder / "pods" / uid / SHIM))
+            os.kill(shim["pid"], signal.SIGSTOP)
+            if known:
+                await world.running.api.delete("pods", "default", "one", grace=1)
+                await world.gone("one")
+        if not known:
+            await world.running.api.delete("pods", "default", "one", grace=0)
+        async with world.agent():
+            while (world.folder / "pods" / uid).exists():
+                await asyncio.sleep(0.02)
+            assert not marked_processes(uid)
+            assert not start_ticks(shim["pid"])
 
     on_this_machine(tmp_path, check)
 

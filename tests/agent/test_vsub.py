@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -90,6 +91,23 @@ def test_time_limit_and_unwritable_output_are_named_at_the_end(machine: Machine,
     ended = machine.run("vsub", "blind", "-q", "default", "--output", str(tmp_path / "folder"), "--wait", "--", "true")
     assert ended.returncode == 128
     assert f"Is a directory: '{tmp_path}/folder'" in ended.stderr
+
+
+def test_why_no_pod_can_be_created_is_said_while_waiting(machine: Machine, tmp_path: Path) -> None:
+    container = {"name": "m", "image": "host", "command": ["true"]}
+    container["resources"] = {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    spec = {"queue": "default", "tasks": [{"name": "t", "replicas": 1, "template": template}]}
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "stuck"}, "spec": spec}
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    screen = Screen(machine, "vsub", "--wait", "-f", str(tmp_path / "job.yaml"))
+    screen.until("job stuck: Failed to create Pod stuck-t-0: ")
+    screen.until("must be less than or equal to memory limit of 1Gi")
+    screen.type(b"\x03")
+    screen.until("[y/N]: ")
+    screen.type(b"y\r")
+    assert screen.end() == 130
+    assert screen.text.count("Failed to create") == 1
 
 
 class Screen:

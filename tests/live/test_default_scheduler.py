@@ -39,7 +39,7 @@ def test_top_logs_and_exec_answer_for_simulated_pods(kubectl: Namespace) -> None
     assert kubectl("top", "nodes").splitlines()[1].split()[0] == "node-000"
     kubectl.until(lambda: "short: started" in kubectl.tried("logs", "short")[1])
     assert kubectl("logs", "-f", "short").endswith("short: exited with 0\n")
-    simulated = "nodes are simulated, and no program runs in their containers"
+    simulated = "nodes are simulated, or run pods as processes without containers"
     for command in (
         ("attach", "work"),
         ("cp", "work:/etc/hosts", "-"),

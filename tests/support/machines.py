@@ -41,12 +41,11 @@ def command_pids(data: Path, command: str) -> list[int]:
 class Machine:
     """A cluster of this machine alone, whose processes can be killed."""
 
-    def __init__(self, folder: Path, offers: str = OFFERS, *, port: int = 0) -> None:
+    def __init__(self, folder: Path, offers: str = OFFERS, *more: str, port: int = 0) -> None:
         self.folder = folder
         self.data = folder / "data"
-        self._up = Program(
-            folder, "up", "--here", "--here-capacity", offers, "--no-ui", "--port", str(port), "--data", str(self.data)
-        )
+        options = ["--here", "--here-capacity", offers, "--no-ui", "--port", str(port), "--data", str(self.data)]
+        self._up = Program(folder, "up", *options, *more)
         self.client: Any = None
         self.start()
 

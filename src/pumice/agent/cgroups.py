@@ -29,6 +29,9 @@ JOINED_FILES = {1: "tasks", 2: "cgroup.procs"}
 """Where a process with one thread writes itself. In version 1 the thread alone is moved, for which the kernel does not
 stop all forks of the machine first: that takes 8 ms instead of 0.4.
 """
+LEAF, DELEGATED = "pumice", "user.delegate"
+"""The cgroup for our own processes in one that is delegated, and the mark of systemd (251 and newer) on that one."""
+ATTEMPTS = 5
 LEAST_SHARES, MOST_SHARES = 2, 262_144
 
 
@@ -179,12 +182,15 @@ def find_cgroups(name: str, mount: Path = MOUNT, own: Path = OWN) -> Cgroups | N
 
 def _unified(name: str, mount: Path, own: Path) -> Cgroups | None:
     """Version 2: below the agent's cgroup where it is delegated, else below the top."""
-    for parent in dict.fromkeys((mount / _own_paths(own).get("", "").lstrip("/"), mount)):
+    here = mount / _own_paths(own).get("", "").lstrip("/")
+    for parent in dict.fromkeys((here.parent if here.name == LEAF else here, mount)):
         folder = parent / f"{PREFIX}{name}"
         try:
             folder.mkdir(exist_ok=True)
             enabled = set((parent / "cgroup.subtree_control").read_text().split())
             if not enabled >= set(CONTROLLERS):  # refused in a cgroup that has processes of its own
+                if _is_delegated(parent):
+                    _leave_to_pods(parent)
                 _write(parent / "cgroup.subtree_control", "+memory +cpu +pids")
             _write(folder / "cgroup.subtree_control", "+memory +cpu +pids")
         except OSError:
@@ -193,6 +199,27 @@ def _unified(name: str, mount: Path, own: Path) -> Cgroups | None:
         else:
             return Cgroups(2, dict.fromkeys(CONTROLLERS, folder))
     return None
+
+
+def _is_delegated(folder: Path) -> bool:
+    """Whether the systemd of an ordinary user has left a cgroup to what runs in it (``Delegate=yes``).
+
+    Root uses cgroups below the top: a service of root could not be started again in a cgroup that has others below it.
+    """
+    try:
+        return os.geteuid() != 0 and os.getxattr(folder, DELEGATED) == b"1"
+    except OSError:
+        return False
+
+
+def _leave_to_pods(folder: Path) -> None:
+    """Move everything that runs in a cgroup into one below it, because one with processes limits none below it."""
+    leaf = folder / LEAF
+    leaf.mkdir(exist_ok=True)
+    for _ in range(ATTEMPTS):  # the processes may start others meanwhile
+        for pid in (folder / "cgroup.procs").read_text().split():
+            with suppress(ProcessLookupError):
+                _write(leaf / "cgroup.procs", pid)
 
 
 def _by_controller(name: str, mount: Path, own: Path) -> Cgroups | None:

@@ -17,6 +17,8 @@ INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_C
 """Variables of the agent that processes get as well: what an image would have set."""
 LOGIN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+NUL = "\0"
+"""Ends words and variables of a process, so that none can contain it."""
 _REFERENCE = re.compile(r"\$(\$|\([A-Za-z0-9_.-]+\))")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]$")
 
@@ -27,10 +29,11 @@ class MissingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Referenced:
-    """The objects that a pod refers to, by name; None: there is no such object."""
+    """What a pod refers to: objects by name (None: there is no such object), and what the node has."""
 
     config_maps: dict[str, Document | None] = field(default_factory=dict)
     secrets: dict[str, Document | None] = field(default_factory=dict)
+    allocatable: Mapping[str, str] = field(default_factory=dict)
 
     def values(self, kind: str, name: str, *, optional: bool) -> dict[str, bytes]:
         """The contents of a ConfigMap or Secret."""
@@ -64,7 +67,8 @@ def container_environment(
         for kind, key in (("configmap", "configMapRef"), ("secret", "secretRef")):
             if ref := source.get(key):
                 values = referenced.values(kind, ref["name"], optional=bool(ref.get("optional")))
-                found |= {source.get("prefix", "") + name: value.decode() for name, value in values.items()}
+                prefix, where = source.get("prefix", ""), f'{kind} "{ref["name"]}"'
+                found |= {prefix + name: _text(value, name, where) for name, value in values.items()}
     for entry in container.get("env") or ():
         if "valueFrom" in entry:
             value = _value_from(pod, container, entry["valueFrom"], referenced, address)
@@ -93,17 +97,28 @@ def _value_from(
     if ref := source.get("fieldRef"):
         return field_value(pod, ref["fieldPath"], address)
     if ref := source.get("resourceFieldRef"):
-        return resource_value(pod, container, ref)
+        return resource_value(pod, container, ref, referenced)
     for kind, key in (("configmap", "configMapKeyRef"), ("secret", "secretKeyRef")):
         if ref := source.get(key):
             optional = bool(ref.get("optional"))
             values = referenced.values(kind, ref["name"], optional=optional)
             if ref["key"] in values:
-                return values[ref["key"]].decode()
+                return _text(values[ref["key"]], ref["key"], f'{kind} "{ref["name"]}"')
             if optional:
                 return None
             raise MissingError(f"couldn't find key {ref['key']} in {kind} {pod['metadata']['namespace']}/{ref['name']}")
     raise MissingError("valueFrom names no source")
+
+
+def _text(value: bytes, key: str, where: str) -> str:
+    """A value as a variable can have it."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        text = NUL
+    if NUL in text:
+        raise MissingError(f"key {key} in {where} is not text (UTF-8, without NUL), which a variable must be")
+    return text
 
 
 def field_value(pod: Document, path: str, address: str) -> str:
@@ -124,12 +139,13 @@ def field_value(pod: Document, path: str, address: str) -> str:
     raise MissingError(f"field {path} is not available")
 
 
-def resource_value(pod: Document, container: Document, ref: Document) -> str:
-    """A request or limit of a container, in units of the divisor, rounded up."""
+def resource_value(pod: Document, container: Document, ref: Document, referenced: Referenced) -> str:
+    """A request or limit of a container, in units of the divisor, rounded up. Without a limit, what the node has."""
     named = ref.get("containerName")
     everything = [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or ())]
     owner = next((each for each in everything if each["name"] == named), container) if named else container
     kind, _, name = ref["resource"].partition(".")
     amounts = (owner.get("resources") or {}).get(kind) or {}
     divisor = parse(ref.get("divisor") or "1").nano or NANOS
-    return str(-(-parse(amounts.get(name, "0")).nano // divisor))
+    usual = referenced.allocatable.get(name, "0") if kind == "limits" else "0"
+    return str(-(-parse(amounts.get(name, usual)).nano // divisor))

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pumice.agent.environment import MissingError, Referenced, container_environment
 from pumice.agent.job_hosts import (
     JOB_NAME,
+    MOST_PORTS,
     PORTS,
     JobHosts,
     free_port,
@@ -45,6 +46,8 @@ class HostLookup:
 
     async def _own(self, pod: Document, wanted: list[int], taken: Collection[int]) -> dict[int, int]:
         """The ports of the pod itself, published before anybody connects to them."""
+        if len(wanted) > MOST_PORTS:
+            raise MissingError(f"the pod names {len(wanted)} ports of its own, but can be given {MOST_PORTS}")
         about, published = pod["metadata"], published_ports(pod)
         ports = self._chosen.setdefault(about["uid"], {}) | published
         for port in wanted:

@@ -14,7 +14,6 @@ import socket
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
 from zlib import crc32
 
 from pumice.agent.environment import MissingError
@@ -26,6 +25,10 @@ MASTER_HOST, MASTER_PORT = "MASTER_ADDR", "MASTER_PORT"
 FIRST_PORT, LAST_PORT = 20_000, 32_000
 """Below the ports that the kernel gives to outgoing connections, so that none of them takes one before the pod does."""
 SVC, SSH = "svc", "ssh"
+_PLACE = re.compile(r"(?<![\w.-])([a-z0-9-]+\.[a-z0-9-]+)(?:([:/ ])(\d+)\b)?(?![\w-]|\.\w)")
+"""What may be the host name of a pod, with a port: looked up rather than searched, because a job may have many pods."""
+MOST_PORTS = 64
+"""Ports of the machine that one pod is given; those of all pods must do for everybody."""
 PLUGIN_PORTS = frozenset({"pytorchjob-port", "mpijob-port"})
 """Names of ports that job plugins declare. A process has no port 22 of its own: ``mpi`` uses the machine's ssh."""
 
@@ -64,16 +67,9 @@ class JobHosts:
     domain: str = ""
     """What follows the first dot in the host names of this job."""
 
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        names = sorted({*self.addresses, *self.unplaced}, key=len, reverse=True)
-        return re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, names))})(?:([:/ ])(\d+)\b)?(?![\w-]|\.\w)")
-
     def rewrite(self, text: str) -> str:
         """Replace host names by addresses, and ports behind them by those that the pods have."""
-        if not self.addresses:
-            return text
-        return self._pattern.sub(self._replaced, text)
+        return _PLACE.sub(self._replaced, text) if self.addresses else text
 
     def rewrite_variables(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Replace names and ports in values; ``MASTER_PORT`` belongs to the host in ``MASTER_ADDR``."""
@@ -87,12 +83,16 @@ class JobHosts:
         """``MissingError`` if a port is needed of a pod that has no node yet, or has not been given its port yet."""
         if not self.addresses and not self.unplaced:
             return
-        needed = [(match[1], int(match[3])) for text in texts for match in self._pattern.finditer(text) if match[3]]
+        needed = [(match[1], int(match[3])) for text in texts for match in _PLACE.finditer(text) if self._names(match)]
         for host, port in [*needed, *master_of(variables)]:
             if host in self.unplaced or (host not in self.addresses and self._is_of_this_job(host)):
                 raise MissingError(f"waiting for {host} to be placed")
             if host in self.addresses and port not in self.ports.get(host, {}):
                 raise MissingError(f"waiting for the port {port} of {host}")
+
+    def _names(self, match: re.Match[str]) -> bool:
+        """Whether a port of a pod of this job is named."""
+        return bool(match[3]) and (match[1] in self.addresses or match[1] in self.unplaced)
 
     def _is_of_this_job(self, host: str) -> bool:
         return bool(self.domain) and host.partition(".")[2] == self.domain

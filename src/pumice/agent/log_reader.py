@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from kubebase.timestamps import moment_of
 from pumice.agent.shim.records import LOGS
@@ -101,7 +103,7 @@ class _LogFiles:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = path.open("rb")
+        self._file = _opened(path)
         self._rest = b""
 
     def close(self) -> None:
@@ -110,36 +112,76 @@ class _LogFiles:
 
     def existing_lines(self, tail: int | None) -> Iterator[bytes]:
         """The lines that are there now, or the last of them."""
-        older = sorted(self._path.parent.glob(f"{self._path.name}.*"), key=_age, reverse=True)
         if tail is None:
-            for file in older:
-                with suppress(FileNotFoundError):
-                    yield from _whole_lines(file.read_bytes())
+            for file in self._newest_first():
+                self.close()
+                self._file = file
             yield from self.new_lines()
             return
+        older = sorted(self._path.parent.glob(f"{self._path.name}.*"), key=_age, reverse=True)
         lines = list(self.new_lines())
-        for file in reversed(older):
+        for place in reversed(older):
             if len(lines) >= tail:
                 break
             with suppress(FileNotFoundError):
-                lines = [*_whole_lines(file.read_bytes()), *lines]
+                lines = [*_whole_lines(place.read_bytes()), *lines]
         yield from lines[len(lines) - tail :] if 0 < tail < len(lines) else lines if tail else ()
 
     def new_lines(self) -> Iterator[bytes]:
         """The lines that were written since, also into a file that has taken the place of this one."""
-        while True:
-            while content := self._file.read(CHUNK):
-                lines = (self._rest + content).split(b"\n")
-                self._rest = lines.pop()
-                yield from lines
+        yield from self._rest_of_file()
+        while (following := self._following_file()) is not None:
+            yield from self._rest_of_file()  # what was written before the other one was begun
+            self.close()
+            self._file = following
+            yield from self._rest_of_file()
+
+    def _rest_of_file(self) -> Iterator[bytes]:
+        while content := self._file.read(CHUNK):
+            lines = (self._rest + content).split(b"\n")
+            self._rest = lines.pop()
+            yield from lines
+
+    def _following_file(self) -> BinaryIO | None:
+        """The file that was begun after this one; None: this is the newest. Of those between, the oldest that is left.
+
+        Opened from the newest on, because a rotation meanwhile gives a file the name of an older one: so one may be
+        found twice, and none is missed.
+        """
+        mine, found = _inode(self._file), None
+        for file in self._newest_first():
+            if _inode(file) == mine:
+                file.close()
+                break
+            if found is not None:
+                found.close()
+            found = file
+        return found
+
+    def _newest_first(self) -> Iterator[BinaryIO]:
+        """The files that are there, each once. In the middle of a rotation one name is missing."""
+        seen, missing = set[int](), 0
+        for number in itertools.count():
             try:
-                replaced = os.stat(self._path).st_ino != os.fstat(self._file.fileno()).st_ino
+                file = _opened(Path(f"{self._path}.{number}") if number else self._path)
             except FileNotFoundError:
-                return
-            if not replaced:
-                return
-            self._file.close()
-            self._file = self._path.open("rb")
+                missing += 1
+                if missing == 2:
+                    return
+                continue
+            if _inode(file) in seen:
+                file.close()
+                continue
+            seen.add(_inode(file))
+            yield file
+
+
+def _opened(path: Path) -> BinaryIO:
+    return path.open("rb")
+
+
+def _inode(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_ino
 
 
 def _whole_lines(content: bytes) -> list[bytes]:

@@ -25,8 +25,8 @@ from pumice.agent.pod_folders import PodFolders
 from pumice.agent.pod_refusals import Abilities
 from pumice.agent.pod_worker import NodeContext, PodWorker
 from pumice.agent.resting_memory import release_memory_repeatedly
-from pumice.agent.shim.process_start import may_mount
 from pumice.agent.shim.records import read_record, write_record
+from pumice.agent.shim.volume_mounts import may_mount
 from pumice.agent.shim_start import ShimStarter
 from pumice.kube.client.api import Api, ListOptions
 from pumice.kube.client.api_errors import ApiError, UnreachableError

@@ -31,6 +31,8 @@ from pumice.agent.shim.records import (
 )
 
 KILLED = 137
+OVERDUE_SECONDS = 120.0
+"""How long a shim may take to end a pod after the grace period."""
 REBOOTED, SHIM_LOST = "NodeRebooted", "ShimLost"
 
 
@@ -93,14 +95,18 @@ class PodFolder:
         return shim is not None and is_same_process(shim["pid"], shim["start_ticks"], shim["boot"])
 
     def request_stop(self, grace: float) -> None:
-        """Have the shim end the pod."""
+        """Have the shim end the pod. One that is long overdue is killed: a file system of its user may hold it up."""
         asked = read_record(str(self.path / STOP))
         if asked is None or grace < asked["grace"]:
             write_record(str(self.path / STOP), {"grace": grace})
+            asked = None
         shim = self.shim()
         if shim is not None and is_same_process(shim["pid"], shim["start_ticks"], shim["boot"]):
             with suppress(ProcessLookupError):
-                os.kill(shim["pid"], signal.SIGTERM)
+                os.kill(shim["pid"], signal.SIGKILL if asked and self._is_overdue(asked["grace"]) else signal.SIGTERM)
+
+    def _is_overdue(self, grace: float) -> bool:
+        return time.time() - (self.path / STOP).stat().st_mtime > grace + OVERDUE_SECONDS
 
     def write_off(self) -> None:
         """End what a shim has left that is no more, and write down why the pod has failed."""

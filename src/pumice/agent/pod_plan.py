@@ -92,7 +92,7 @@ def make_plan(pod: Document, context: PlanContext) -> PodPlan:
             "joined": [],
             "oom_counter": "",
             "data_limit": 0 if context.cgroups else limits[name].memory,
-            "probes": {kind: _probe(container[kind]) for kind in PROBES if container.get(kind)},
+            "probes": {kind: _probe(container[kind], grace_of(pod)) for kind in PROBES if container.get(kind)},
             "output": "" if init else output_file(pod, environment),
             "identity": context.identity,
         }
@@ -165,8 +165,10 @@ def container_limits(container: Document) -> ContainerLimits:
     )
 
 
-def _probe(probe: Document) -> ProbePlan:
+def _probe(probe: Document, pod_grace: int) -> ProbePlan:
+    grace = probe.get("terminationGracePeriodSeconds")
     return {
+        "grace": float(pod_grace if grace is None else grace),
         "command": [os.fspath(word) for word in probe["exec"]["command"]],
         "delay": float(probe.get("initialDelaySeconds") or 0),
         "period": float(probe.get("periodSeconds") or 10),

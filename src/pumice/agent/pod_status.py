@@ -7,6 +7,7 @@ from pumice.agent.shim.records import ContainerRecord, PodRecord, RunRecord
 from pumice.kube.resources import Document
 
 RUNTIME = "pumice"
+READY = ("Ready", "ContainersReady")
 
 
 def pod_status(pod: Document, record: PodRecord, address: str) -> Document:
@@ -42,9 +43,11 @@ def latest_moment(record: PodRecord) -> str:
     return stamp(max([record["started"], *(max(run["started"], run["finished"]) for run in runs)]))
 
 
-def failed_status(reason: str, message: str) -> Document:
-    """The status of a pod that was not started."""
-    return {"phase": "Failed", "reason": reason, "message": message}
+def failed_status(pod: Document, reason: str, message: str, now: str) -> Document:
+    """The status of a pod that was not started; its conditions say why."""
+    said = {"reason": reason, "message": message}
+    conditions = _changed((pod.get("status") or {}).get("conditions") or [], dict.fromkeys(READY, (False, said)), now)
+    return {"phase": "Failed", **said, "conditions": conditions}
 
 
 def differs(status: Document, now: Document) -> bool:
@@ -117,9 +120,13 @@ def _conditions(old: list[Document], record: PodRecord, now: str) -> list[Docume
     wanted: dict[str, tuple[bool, Document]] = {
         "PodReadyToStartContainers": (not over, {}),
         "Initialized": (not incomplete, uninitialized),
-        "Ready": (not why, why),
-        "ContainersReady": (not why, why),
+        **dict.fromkeys(READY, (not why, why)),
     }
+    return _changed(old, wanted, now)
+
+
+def _changed(old: list[Document], wanted: dict[str, tuple[bool, Document]], now: str) -> list[Document]:
+    """Conditions with others in place of those of the same type; a condition that stays keeps its time."""
     kept = {entry["type"]: entry for entry in old}
     for kind, (holds, reason) in wanted.items():
         status = "True" if holds else "False"

@@ -250,6 +250,7 @@ class PodWorker:
         return Referenced(
             {name: await self._find(CONFIG_MAPS, name, namespace) for name in sorted(names["configmap"])},
             {name: await self._find(SECRETS, name, namespace) for name in sorted(names["secret"])},
+            self._node.machine.allocatable,
         )
 
     async def _find(self, resource: Resource[Document], name: str, namespace: str) -> Document | None:
@@ -338,7 +339,7 @@ class PodWorker:
 
     async def _fail(self, pod: Document, reason: str, message: str) -> None:
         await self._event(pod, reason, message)
-        await self._patch(pod, failed_status(reason, message))
+        await self._patch(pod, failed_status(pod, reason, message, stamp(time.time())))
 
     async def _patch(self, pod: Document, status: Document) -> None:
         about = pod["metadata"]

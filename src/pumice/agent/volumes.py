@@ -132,7 +132,7 @@ def _make_volume(pod: Document, volume: Document, folder: Path, referenced: Refe
             if "fieldRef" in item:
                 value = field_value(pod, item["fieldRef"]["fieldPath"], address)
             else:
-                value = resource_value(pod, pod["spec"]["containers"][0], item["resourceFieldRef"])
+                value = resource_value(pod, pod["spec"]["containers"][0], item["resourceFieldRef"], referenced)
             _write_file(folder, item["path"], value.encode(), item.get("mode") or source.get("defaultMode") or 0o644)
     return folder
 
@@ -145,6 +145,7 @@ def _host_path(name: str, path: Path, kind: str) -> Path:
         path.touch(mode=0o644)
     checks = {"Directory": path.is_dir, "DirectoryOrCreate": path.is_dir, "File": path.is_file}
     checks |= {"FileOrCreate": path.is_file, "Socket": path.is_socket, "BlockDevice": path.is_block_device}
+    checks["CharDevice"] = path.is_char_device
     if not checks.get(kind, path.exists)():
         raise MissingError(f'volume "{name}": hostPath {path} is not {"there" if not kind else f"a {kind}"}')
     return path

@@ -22,6 +22,7 @@ from pumice.agent.shim.cgroup_removal import remove_cgroups
 from pumice.agent.shim.process_table import cgroup_processes, kill_all, marked_processes, start_ticks
 from pumice.agent.shim.records import SHIM, read_record
 from pumice.agent.shim_start import NATIVE
+from tests.support.processes import end_process, start_process
 from tests.support.shims import SECONDS, container, shimmed_pod
 
 DAEMON = """
@@ -95,6 +96,20 @@ def test_a_signal_is_128_more_and_a_missing_program_is_a_start_error(tmp_path: P
         assert first and first["exit_code"] == 128 + signal.SIGKILL
         assert second and (second["exit_code"], second["reason"]) == (128, "StartError")
         assert 'exec: "no-such-program-here": executable file not found in $PATH' in second["message"]
+
+
+def test_a_script_that_names_no_interpreter_is_told_what_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell would have run it, so that it works until it is submitted."""
+    script = tmp_path / "train"
+    script.write_text("echo on\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with shimmed_pod(tmp_path / "a", container("main", str(script)), container("found", "train")) as pod:
+        words = "not a program; a script begins with a line such as #!/bin/sh"
+        runs = [each["run"] for each in pod.wait_finished()["containers"]]
+        assert [run and run["message"].partition('": ')[2] for run in runs] == [words, words]
 
 
 def test_init_containers_run_in_order_before_the_others(tmp_path: Path) -> None:
@@ -204,6 +219,14 @@ def test_probes_decide_readiness_and_restarts(tmp_path: Path) -> None:
         record = pod.wait(lambda record: record["containers"][0]["restarts"] > 0)
         last = record["containers"][0]["last"]
         assert last and last["message"] == "the liveness probe failed"
+    (tmp_path / "dead").unlink()
+    alive["livenessProbe"]["grace"] = 0.1  # instead of the pod's 600 seconds
+    stays = container("main", "sh", "-c", "trap '' TERM; while :; do sleep 0.05; done", probes=alive)
+    with shimmed_pod(tmp_path / "c", stays, grace=600.0) as pod:
+        pod.wait(lambda record: record["phase"] == "Running")
+        (tmp_path / "dead").touch()
+        run = pod.wait_finished()["containers"][0]["run"]
+        assert run and run["exit_code"] == 128 + signal.SIGKILL
 
 
 def test_output_is_rotated(tmp_path: Path) -> None:
@@ -216,6 +239,22 @@ def test_output_is_rotated(tmp_path: Path) -> None:
         assert [file.name for file in files] == ["0.log", "0.log.1", "0.log.2"]
         assert all(file.stat().st_size <= 20_000 for file in files)
         assert pod.log("main")[-1][1].startswith("line-2999-")
+
+
+def test_a_pod_ends_although_others_write_into_its_output_without_end(tmp_path: Path) -> None:
+    """Programs outside the pod, of the same user, can open the output of its processes."""
+    with shimmed_pod(tmp_path / "a", container("main", "sleep", "600"), log_bytes=1 << 20) as pod:
+        run = pod.wait(lambda record: record["phase"] == "Running")["containers"][0]["run"]
+        assert run
+        flood = [start_process(["sh", "-c", f"exec yes > /proc/{run['pid']}/fd/1"]) for _ in range(3)]
+        try:
+            pod.wait(lambda _: len(pod.log("main")) > 1000)
+            pod.stop(grace=0.0)
+            ended = pod.wait_finished()["containers"][0]["run"]
+            assert ended and ended["exit_code"] in (128 + signal.SIGTERM, 128 + signal.SIGKILL)
+        finally:
+            for each in flood:
+                end_process(each)
 
 
 def test_a_pod_is_run_once_however_often_its_shim_is_started(tmp_path: Path) -> None:

@@ -115,6 +115,14 @@ def test_gpus_time_and_node_selector(call: Caller, client: Client) -> None:
     assert resources["limits"] == {"nvidia.com/gpu": "2"}
 
 
+def test_requests_that_nobody_chose_fit_into_the_limits(call: Caller, client: Client) -> None:
+    """Otherwise no pod of the job could be created."""
+    call.said("vsub small -q left -L cpu=2,memory=32Mi")
+    spec = client.get(JOBS.path("default", "small"))["spec"]["tasks"][0]["template"]["spec"]
+    resources = spec["containers"][0]["resources"]
+    assert resources == {"requests": {"cpu": "1", "memory": "32Mi"}, "limits": {"cpu": "2", "memory": "32Mi"}}
+
+
 def test_only_my_own_jobs(call: Caller) -> None:
     call.said("vsub mine -q left")
     call.said("vsub hers -q left --user ann")
@@ -188,6 +196,8 @@ def test_invalid_files_are_rejected(call: Caller, tmp_path: Path, content: str, 
         ("vsub a --time 90", "'90': must be a duration such as 90s, 1h30m or 2d"),
         ("vsub a --node-selector gpu", "'gpu' given, but KEY=VALUE is needed"),
         ("vsub a --env A", "'A' given, but KEY=VALUE is needed"),
+        ("vsub a -R memory=1Gi -L memory=512Mi", "--requests memory=1Gi is more than --limits memory=512Mi"),
+        ("vsub a -- echo \udcfe", r"the command is not text (UTF-8): b'\xfe'"),
         ("vsub -f /dev/null -q left", "--queue cannot be combined with --filename"),
         ("vsub -f /dev/null -- ls", "a command cannot be combined with --filename"),
         ("vcancel", "a NAME is required"),

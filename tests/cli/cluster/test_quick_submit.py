@@ -194,7 +194,12 @@ UNUSUAL = [
     *(["-R", "cpu=-1", "--", "a"], ["-R", "cpu=1,cpu=2", "--", "a"], ["-R", "cpu", "--", "a"], ["-R", "", "--", "a"]),
     *(["-R", "cpu=1.5", "--", "a"], ["-R", "cpu=1e3", "--", "a"], ["-R", " cpu=1", "--", "a"], ["-R", "=1", "--", "a"]),
     *(["-R", "memory=1Mk", "--", "a"], ["-R", "example.com/slot=1", "--", "a"], ["--image", "x", "--", "a"]),
-    *(["--gpus", "1", "-R", "nvidia.com/gpu=1", "--", "a"], ["--dry-run", "--", "a"], ["--output", "f", "--", "a"]),
+    *(
+        ["--gpus", "1", "-R", "nvidia.com/gpu=1", "--", "a"],
+        ["--", "\udcff"],
+        ["--dry-run", "--", "a"],
+        ["--output", "f", "--", "a"],
+    ),
 ]
 
 
@@ -237,6 +242,27 @@ def test_clusters_that_are_not_usual_are_left_to_the_command(cluster: Cluster, m
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig.with_name("other")))
     assert submit(["--", "a"]) is None
     assert len(cluster.sent) == 1
+
+
+def test_variables_that_are_no_text_are_named_and_left_out(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ODD", "\udcff")
+    taken, short, whole = quick_and_whole(cluster, ["--", "a"])
+    assert not taken
+    assert short == whole
+    assert "warning: variables not passed on, because they are not text (UTF-8): ODD" in short.err
+    (container,) = short.sent[0].body["spec"]["tasks"][0]["template"]["spec"]["containers"]
+    assert "ODD" not in {each["name"] for each in container["env"]}
+    assert quick_and_whole(cluster, ["--clean-env", "--", "a"])[0]
+    monkeypatch.delenv("ODD")
+    folder = tmp_path / "\udcff"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    taken, short, whole = quick_and_whole(cluster, ["--", "a"])
+    assert not taken
+    assert short == whole
+    assert "the name of the current folder is not text (UTF-8)" in short.err
 
 
 def test_a_script_with_options_is_left_to_the_command(cluster: Cluster, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pumice.agent.shim.process_start import may_mount
+from pumice.agent.shim.volume_mounts import may_mount
 from pumice.embedded.shared.access_rules import OWN
 from pumice.kube.client.blocking_http import Connection
 from tests.support.people import Account, SharedMachine, accounts, job_of, need_root, open_folder, pod_of

@@ -30,6 +30,7 @@ def fields(found: dict[str, Any], resource: str = "pods") -> list[str]:
         ({"template": {"metadata": {"annotations": {"volcano.sh/user": "bela"}}}}, "volcano.sh/user"),
         ({"template": {"metadata": {"labels": {"volcano.sh/preemptable": "false"}}}}, "volcano.sh/preemptable"),
         ({"template": {"metadata": {"annotations": {"volcano.sh/preemptable": "F"}}}}, "volcano.sh/preemptable"),
+        ({"template": {"metadata": {"annotations": {"pumice.dev/ports": "{}"}}}}, "pumice.dev/ports"),
         ({"flows": [{"patch": {"spec": {"tasks": [{"template": {"spec": {**POD, "nodeName": "x"}}}]}}}]}, "nodeName"),
     ],
 )

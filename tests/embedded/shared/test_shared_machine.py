@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from pumice.agent.shim.process_start import may_mount
+from pumice.agent.shim.records import STATE, read_record
+from pumice.agent.shim.volume_mounts import may_mount
 from pumice.kube.client.api_errors import ApiError
 from pumice.kube.client.kubeconfig import read_kubeconfig
 from pumice.kube.client.shared_socket import LOGIN_PATH, REVIEWS
@@ -23,6 +24,7 @@ from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import COMMANDS, CONFIG_MAPS, JOBS, NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, SECRETS
 from tests.support.machines import command_pids
 from tests.support.people import Account, Object, SharedMachine, accounts, job_of, need_root, open_folder, pod_of
+from tests.support.processes import run_process
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -158,6 +160,79 @@ def test_volumes_are_the_users_own_and_links_in_them_lead_nowhere(world: World) 
     mounts = [{"name": "empty", "mountPath": "/mnt", "subPath": "sub"}]
     status = machine.run_pod(bela, "planted", "ls /mnt", spec=spec, volumeMounts=mounts)
     assert "symbolic link" in status["containerStatuses"][0]["state"]["terminated"]["message"]
+
+
+def test_a_mount_over_proc_does_not_lead_the_next_one_elsewhere(world: World) -> None:
+    """Descriptors are mounted by their names in /proc, where the user has put links to folders of root instead."""
+    machine, bela = world.machine, world.bela
+    inside = world.folder / "behind" / "inside"
+    inside.mkdir(parents=True)
+    inside.parent.chmod(0o700)
+    inside.chmod(0o755)
+    (inside / "word").write_text("root-knows")
+
+    def plant() -> None:
+        (bela.home / "door").symlink_to("/proc")
+        (bela.home / "room").mkdir()
+        for attempt in range(4):  # some numbers lead to the folder of root, others to the mount point
+            numbers = bela.home / f"fake-{attempt}" / "self" / "fd"
+            numbers.mkdir(parents=True)
+            for number in range(64):
+                leads = inside if number >> attempt // 2 & 1 == attempt % 2 else bela.home / "room"
+                (numbers / str(number)).symlink_to(leads)
+
+    bela.does(plant)
+    for attempt in range(4):
+        volumes = [
+            {"name": "fake", "hostPath": {"path": str(bela.home / f"fake-{attempt}")}},
+            {"name": "empty", "emptyDir": {}},
+        ]
+        mounts = [
+            {"name": "fake", "mountPath": str(bela.home / "door")},
+            {"name": "empty", "mountPath": str(bela.home / "room")},
+        ]
+        spec = {"volumes": volumes}
+        script = "cat room/word; ls /proc/self/fd | wc -l; touch room/mine && echo written"
+        said = machine.output(bela, f"proc-{attempt}", script, spec=spec, volumeMounts=mounts)
+        assert "root-knows" not in said
+        assert said.splitlines()[-2:] == ["64", "written"], said  # the mount over /proc is there, for this process
+
+
+def test_a_read_only_volume_keeps_what_its_mount_forbids(world: World) -> None:
+    """Device files and setuid programs on a stick that is mounted with nodev and nosuid stay without effect."""
+    machine, bela = world.machine, world.bela
+    stick = world.folder / "stick"
+    stick.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "nosuid,nodev,noexec,size=64k", "stick", str(stick)]
+    assert run_process(mount).returncode == 0
+    try:
+        os.mknod(stick / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        (stick / "null").chmod(0o666)
+        volumes = [{"name": "v", "hostPath": {"path": str(stick)}}]
+        mounts = [{"name": "v", "mountPath": "/mnt", "readOnly": True}]
+        script = "cat /mnt/null || echo kept; grep ' /mnt ' /proc/self/mounts; touch /mnt/x || echo reads"
+        said = machine.output(bela, "stick", script, spec={"volumes": volumes}, volumeMounts=mounts)
+        assert "kept" in said and "reads" in said, said
+        (line,) = (line for line in said.splitlines() if " /mnt tmpfs " in line)
+        assert {"ro", "nosuid", "nodev", "noexec"} <= set(line.split()[3].split(","))
+    finally:
+        assert run_process(["umount", str(stick)]).returncode == 0
+
+
+def test_a_copy_of_the_output_is_written_with_the_rights_of_the_user(world: World) -> None:
+    """Not with those of the shim: in files of /proc, and where a quota holds, root may write what the user may not."""
+    machine, bela = world.machine, world.bela
+    pod = pod_of("favoured", "echo 123456")
+    mine = machine.as_user(bela, lambda client: client.create(PODS.path(bela.name), pod_of("marked", "sleep 1000")))
+    machine.until(lambda: (machine.pod(bela, "marked").get("status") or {}).get("phase") == "Running")
+    folder = machine.data / "agent" / "pods" / mine["metadata"]["uid"]
+    pid = read_record(str(folder / STATE))["containers"][0]["run"]["pid"]
+    before = Path(f"/proc/{pid}/timerslack_ns").read_text()
+    pod["metadata"]["annotations"] = {"pumice.dev/output": f"/proc/{pid}/timerslack_ns"}
+    machine.as_user(bela, lambda client: client.create(PODS.path(bela.name), pod))
+    assert machine.ended(bela, "favoured")["phase"] == "Succeeded"
+    assert Path(f"/proc/{pid}/timerslack_ns").read_text() == before
+    machine.as_user(bela, lambda client: client.delete(PODS.path(bela.name, "marked")))
 
 
 def test_setuid_programs_give_nothing(world: World) -> None:

@@ -38,7 +38,7 @@ FIELDS: Final = (
 )
 
 
-NOTHING_RUNS: Final = "nodes are simulated, and no program runs in their containers"
+NOTHING_RUNS: Final = "nodes are simulated, or run pods as processes without containers"
 REFUSED: Final = {
     "attach": f"cannot attach to a pod: {NOTHING_RUNS}; kubectl logs shows when they started and ended",
     "ephemeralcontainers": f"cannot debug a pod with an ephemeral container: {NOTHING_RUNS}",

@@ -179,18 +179,19 @@ static void start(Pod *pod, Container *container) {
     container->state = "running";
 }
 
-/* Take what is in a pipe; whether there may be more. */
-static bool read_output(Container *container, int stream) {
+/* Take a part of what is in a pipe; how many bytes. 0: there are none now, or it has ended. */
+static ssize_t read_output(Container *container, int stream) {
     static char content[READ_BYTES];
-    ssize_t length = read(container->pipes[stream], content, sizeof content);
-    if (length < 0) return errno == EINTR;
+    ssize_t length;
+    while ((length = read(container->pipes[stream], content, sizeof content)) < 0)
+        if (errno != EINTR) return 0;
     if (length) {
         log_write(&container->log, stream, content, length);
-        return true;
+        return length;
     }
     close(container->pipes[stream]);
     container->pipes[stream] = -1;
-    return false;
+    return 0;
 }
 
 typedef struct Place {
@@ -219,7 +220,10 @@ static void note_exit(Pod *pod, Container *container, int status) {
     int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     end_leftovers(pod, container);
     for (int stream = 0; stream < 2; stream++) {
-        while (container->pipes[stream] >= 0 && read_output(container, stream)) continue;
+        /* No process of the container is there to write more, but others may be: what is beyond the size of the pipe
+         * was written after their end. */
+        ssize_t left = container->pipes[stream] >= 0 ? fcntl(container->pipes[stream], F_GETPIPE_SZ) : 0, taken;
+        while (left > 0 && (taken = read_output(container, stream))) left -= taken;
         if (container->pipes[stream] >= 0) close(container->pipes[stream]);
         container->pipes[stream] = -1;
     }

@@ -16,17 +16,18 @@
 
 #include "shim.h"
 
-static void give_up(int said, const char *command, const char *path) {
+static void give_up_saying(int said, const char *command, const char *why) {
     Buffer text = {0};
-    put_format(&text, "exec: \"%s\": [Errno %d] %s", command, errno, strerror(errno));
-    if (path) put_format(&text, ": '%s'", path);
+    put_format(&text, "exec: \"%s\": %s", command, why);
     if (write(said, text.content, text.length) < 0) _exit(126);
     _exit(127);
 }
 
-static void give_up_saying(int said, const char *command, const char *why) {
+static void give_up(int said, const char *command, const char *path) {
     Buffer text = {0};
-    put_format(&text, "exec: \"%s\": %s", command, why);
+    if (errno == ENOEXEC) give_up_saying(said, command, "not a program; a script begins with a line such as #!/bin/sh");
+    put_format(&text, "exec: \"%s\": [Errno %d] %s", command, errno, strerror(errno));
+    if (path) put_format(&text, ": '%s'", path);
     if (write(said, text.content, text.length) < 0) _exit(126);
     _exit(127);
 }

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import selectors
 import signal
 import socket
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 from pumice.agent.shim.exec_probe import ExecProbe
 from pumice.agent.shim.log_writer import LogWriter
+from pumice.agent.shim.process_identity import acting_as
 from pumice.agent.shim.process_start import StartError, start_process
 from pumice.agent.shim.process_table import (
     cgroup_processes,
@@ -204,13 +206,13 @@ class Container:
         if startup is not None and not startup.passed:
             startup.run_due()
             if startup.failed:
-                self.terminate(self._pod["grace"], "the startup probe failed")
+                self.terminate(self._probe_grace(STARTUP), "the startup probe failed")
             return False
         for kind in (LIVENESS, READINESS):
             if kind in self._probes:
                 self._probes[kind].run_due()
         if LIVENESS in self._probes and self._probes[LIVENESS].failed:
-            self.terminate(self._pod["grace"], "the liveness probe failed")
+            self.terminate(self._probe_grace(LIVENESS), "the liveness probe failed")
         ready = self.record["ready"]
         if READINESS not in self._probes or self._probes[READINESS].passed:
             ready = True
@@ -218,6 +220,9 @@ class Container:
             ready = False
         changed, self.record["ready"] = ready != self.record["ready"], ready
         return changed
+
+    def _probe_grace(self, kind: str) -> float:
+        return self._plan["probes"][kind].get("grace", self._pod["grace"])
 
     def next_due(self) -> float:
         """When it has to be looked at next, by the monotonic clock; infinity if only its end matters."""
@@ -228,23 +233,31 @@ class Container:
             dues += [probe.due for kind, probe in self._probes.items() if (kind == STARTUP) == waits]
         return min(dues, default=float("inf"))
 
-    def read_output(self, reading: int) -> bool:
-        """Take what is in a pipe; whether there may be more."""
+    def read_output(self, reading: int) -> None:
+        """Take what is in a pipe."""
+        self._take_output(reading)
+
+    def _take_output(self, reading: int) -> int:
+        """Take a part of what is in a pipe; how many bytes. 0: there are none now, or it has ended."""
         assert self._log is not None
         try:
             content = os.read(reading, READ_BYTES)
         except BlockingIOError:
-            return False
+            return 0
         if content:
             self._log.write(self._pipes[reading], content)
             self._write_copy(content)
-            return True
-        self._close_pipe(reading)
-        return False
+        else:
+            self._close_pipe(reading)
+        return len(content)
 
     def _write_copy(self, content: bytes) -> None:
-        """Append to the user's file. A full disk must not stop the pod; the log has the output in any case."""
-        with suppress(OSError):
+        """Append to the user's file. A full disk must not stop the pod; the log has the output in any case.
+
+        As the user, because root may write what is beyond the quota of the user, and has more rights in files of /proc.
+        """
+        identity = self._plan.get("identity")
+        with suppress(OSError), acting_as(identity) if identity is not None else nullcontext():
             while self._copy >= 0 and content:
                 content = content[os.write(self._copy, content) :]
 
@@ -263,10 +276,11 @@ class Container:
         self._log = LogWriter(f"{self._logs}/{number}.log", self._pod["log_bytes"], self._pod["log_files"])
 
     def _close_log(self) -> None:
-        """Write what the processes have left in the pipes; no process is there to write more."""
+        """Write what the processes have left in the pipes. None of them is there to write more, but others may be."""
         for reading in list(self._pipes):
-            while self.read_output(reading):
-                pass
+            left = fcntl.fcntl(reading, fcntl.F_GETPIPE_SZ)  # what is beyond it was written after their end
+            while left > 0 and (taken := self._take_output(reading)):
+                left -= taken
             if reading in self._pipes:
                 self._close_pipe(reading)
         if self._log is not None:

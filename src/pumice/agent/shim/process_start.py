@@ -7,18 +7,17 @@ at once whether it runs, and why not.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import resource
 import signal
 import socket
-import stat
 
-from pumice.agent.shim.process_identity import become, give_pipe, open_source, open_target, take_groups
-from pumice.agent.shim.records import ContainerPlan, Identity, MountPlan
+from pumice.agent.shim.process_identity import become, give_pipe, take_groups
+from pumice.agent.shim.records import ContainerPlan
+from pumice.agent.shim.volume_mounts import mount_volumes
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-CLONE_NEWNS = 0x00020000
-MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 
 OUTPUT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 """How the file for a copy of the output is opened; a pipe without a reader must not block the shim."""
@@ -33,14 +32,6 @@ class StartError(Exception):
 def become_subreaper() -> None:
     """Adopt orphans of all processes below this one, however they detach themselves."""
     _checked(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
-
-
-def may_mount() -> bool:
-    """Whether this process may give a child mounts of its own."""
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0 if _libc.unshare(CLONE_NEWNS) == 0 else 1)
-    return os.waitpid(pid, 0)[1] == 0
 
 
 def start_process(
@@ -83,7 +74,7 @@ def _become(
         give_pipe(output, identity)
         give_pipe(errors, identity)
     if plan["mounts"]:
-        _mount(plan["mounts"], identity)
+        mount_volumes(plan["mounts"], identity)
     if identity is not None:
         become(identity)
     _checked(_libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")  # a change of users would clear it
@@ -103,28 +94,10 @@ def _become(
         os.execvpe(command[0], command, plan["environment"])
     except FileNotFoundError:
         raise StartError("executable file not found in $PATH") from None
-
-
-def _mount(mounts: list[MountPlan], identity: Identity | None) -> None:
-    """Mount volumes for this process alone. What a user names is opened as the user, and mounted as it was opened."""
-    _checked(_libc.unshare(CLONE_NEWNS), "unshare")
-    _checked(_libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount /")
-    for mount in mounts:
-        source, target = mount["source"].encode(), mount["target"].encode()
-        where = f"mount {mount['target']}"
-        if identity is not None:
-            given = open_source(mount, identity)
-            place = open_target(mount, identity, folder=stat.S_ISDIR(os.fstat(given).st_mode))
-            fixed = b"/proc/self/fd/%d"
-            _checked(_libc.mount(fixed % given, fixed % place, None, MS_BIND | MS_REC, None), where)
-            os.close(given)
-            os.close(place)
-            if mount["read_only"]:
-                _checked(_libc.mount(None, target, None, MS_BIND | MS_REMOUNT | MS_RDONLY, None), where)
-            continue
-        _checked(_libc.mount(source, target, None, MS_BIND | MS_REC, None), where)
-        if mount["read_only"]:
-            _checked(_libc.mount(None, target, None, MS_BIND | MS_REMOUNT | MS_RDONLY, None), where)
+    except OSError as error:
+        if error.errno == errno.ENOEXEC:
+            raise StartError("not a program; a script begins with a line such as #!/bin/sh") from None
+        raise
 
 
 def _checked(result: int, what: str) -> None:

@@ -34,6 +34,8 @@ class ProbePlan(TypedDict):
     timeout: float
     successes: int
     failures: int
+    grace: NotRequired[float]
+    """The seconds that the container has to end when the probe has failed; otherwise those of the pod."""
 
 
 class MountPlan(TypedDict):

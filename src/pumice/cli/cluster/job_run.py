@@ -14,7 +14,7 @@ from pumice.cli.cluster.job_table import queue_of, requests_of, tasks_of
 from pumice.cli.cluster.manifest_file import read_manifests
 from pumice.cli.cluster.name_completion import priority_class_names, queue_names
 from pumice.cli.cluster.object_printer import full_object, object_name
-from pumice.cli.cluster.process_jobs import as_process, generated_name, has_process_nodes
+from pumice.cli.cluster.process_jobs import as_process, generated_name, has_process_nodes, is_text, passed_variables
 from pumice.cli.cluster.resource_quantities import parse_quantities
 from pumice.cli.cluster.script_options import find_script, script_options
 from pumice.cli.terminal import echo, echo_values
@@ -288,8 +288,11 @@ def run(
         raise click.UsageError("a NAME, a command after --, or a file with -f, is required")
     else:
         _check_array_options(ctx, given)
+        _fit_requests(ctx, given)
+        _check_words(command)
         options = {**given, "command": command}
         if command and not is_set(ctx, "image") and has_process_nodes(cluster):
+            _tell_left_out(clean=clean_env)
             options = as_process(given, command, clean=clean_env)
         elif given["output_file"]:
             raise click.UsageError("--output needs a command that runs as a process; see kubectl logs for the output")
@@ -318,6 +321,39 @@ def is_typed(ctx: click.Context, name: str) -> bool:
 def is_set(ctx: click.Context, name: str) -> bool:
     """Whether a parameter stands on the command line or in the script."""
     return is_typed(ctx, name) or ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP
+
+
+def _fit_requests(ctx: click.Context, given: dict[str, Any]) -> None:
+    """Request no more than the limits: lower requests that nobody has chosen, and reject others."""
+    from kubebase.quantity import parse
+
+    for resource, limit in (given["limits"] or {}).items():
+        amount = given["requests"].get(resource, limit)
+        if parse(amount).nano <= parse(limit).nano:
+            continue
+        if is_set(ctx, "requests"):
+            raise click.UsageError(f"--requests {resource}={amount} is more than --limits {resource}={limit}")
+        given["requests"] = {**given["requests"], resource: limit}
+
+
+def _check_words(command: Sequence[str]) -> None:
+    import os
+
+    for word in command:
+        if not is_text(word):
+            raise click.UsageError(f"the command is not text (UTF-8): {os.fsencode(word)!r}")
+    if command and not is_text(os.getcwd()):
+        raise click.UsageError(f"the name of the current folder is not text (UTF-8): {os.getcwdb()!r}")
+
+
+def _tell_left_out(*, clean: bool) -> None:
+    """Name the variables that a job cannot be given."""
+    import os
+
+    left = [] if clean else [name for name in passed_variables() if not is_text(os.environ[name])]
+    if left:
+        what = f"not passed on, because they are not text (UTF-8): {', '.join(sorted(left))}"
+        echo(f"{click.style('warning:', fg='yellow')} variables {what}", err=True)
 
 
 def _check_array_options(ctx: click.Context, given: dict[str, Any]) -> None:

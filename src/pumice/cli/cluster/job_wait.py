@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from pumice.kube.client.sync_client import Document
 
 POLL_SECONDS = 0.3
+TROUBLE_SECONDS = 3.0
+"""How often Events are read while a job has no pods."""
 OUTPUT_SECONDS = 10.0
 """How long the rest of the output may take after the job has ended."""
 FINISHED = ("Completed", "Failed", "Aborted", "Terminated")
 FAILED, INTERRUPTED = 1, 130
+FAILED_CREATE = "FailedCreate"
 TOLD = ("OOMKilled", "StartError")
 """Reasons of an end that the output of the container does not show."""
 
@@ -52,6 +55,8 @@ class JobWatcher:
         self._followers: dict[tuple[str, str, str], threading.Thread] = {}
         self._printing = threading.Lock()
         self._message = ""  # why the job has ended as it has
+        self._troubles: set[str] = set()  # why there are no pods, as far as it was printed
+        self._look_for_trouble_at = time.monotonic() + TROUBLE_SECONDS
         self._reasons: dict[str, str] = {}  # by pod: why it failed, where the exit code does not tell
 
     def wait(self) -> int:
@@ -87,14 +92,29 @@ class JobWatcher:
                     raise
                 if job["metadata"]["uid"] != about["uid"]:
                     return "deleted"
-                for pod in self._client.list(PODS.path(about["namespace"]), query).items:
+                pods = self._client.list(PODS.path(about["namespace"]), query).items
+                for pod in pods:
                     self._look_at(pod)
+                if not pods and time.monotonic() >= self._look_for_trouble_at:
+                    self._tell_troubles()
                 state = (job.get("status") or {}).get("state") or {}
                 phase = str(state.get("phase") or "")
                 if phase in FINISHED:
                     self._message = str(state.get("message") or "")
                     return phase
             time.sleep(POLL_SECONDS)
+
+    def _tell_troubles(self) -> None:
+        """Print why the pods of the job cannot be created, once."""
+        about = self._job["metadata"]
+        query = {"fieldSelector": f"involvedObject.uid={about['uid']},reason={FAILED_CREATE}"}
+        with suppress(ApiError):  # whoever may not read Events waits without
+            for event in self._client.list(f"/api/v1/namespaces/{about['namespace']}/events", query).items:
+                message = str(event.get("message") or "")
+                if message not in self._troubles:
+                    self._troubles.add(message)
+                    echo(f"job {about['name']}: {message}", err=True)
+        self._look_for_trouble_at = time.monotonic() + TROUBLE_SECONDS
 
     def _look_at(self, pod: Document) -> None:
         """Follow the output of containers that have begun; note how they ended."""

@@ -52,7 +52,9 @@ def generated_name(command: Sequence[str]) -> str:
 
 def as_process(given: Mapping[str, Any], command: Sequence[str], *, clean: bool) -> dict[str, Any]:
     """The options of a job that runs here: literal words, this folder, this environment unless ``clean``."""
-    inherited = {} if clean else {name: _literal(value) for name, value in os.environ.items() if _is_passed_on(name)}
+    inherited = (
+        {} if clean else {name: _literal(os.environ[name]) for name in passed_variables() if is_text(os.environ[name])}
+    )
     return {
         **given,
         "image": HOST_IMAGE,
@@ -61,6 +63,20 @@ def as_process(given: Mapping[str, Any], command: Sequence[str], *, clean: bool)
         "env": inherited | given["env"],
         "node_selector": {**PROCESS_LABEL, **given["node_selector"]},
     }
+
+
+def passed_variables() -> list[str]:
+    """The names of the variables that a job gets from whoever submits it."""
+    return [name for name in os.environ if _is_passed_on(name)]
+
+
+def is_text(value: str) -> bool:
+    """Whether a value can be in a Job: objects of the API are text, and bytes that are no UTF-8 are none."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_passed_on(name: str) -> bool:

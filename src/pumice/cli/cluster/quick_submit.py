@@ -15,7 +15,7 @@ import sys
 from kubebase.kubeconfig_text import LOCAL_SOCKET, read_kubeconfig_text
 from kubebase.local_socket import check_listener, usable_socket
 from pumice.cli.cluster.job_manifest import API_VERSION, GPU, job_manifest
-from pumice.cli.cluster.process_jobs import any_runs_processes, as_process, generated_name
+from pumice.cli.cluster.process_jobs import any_runs_processes, as_process, generated_name, is_text, passed_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,6 +104,9 @@ def parse(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         given[name] = _number(value) if name in COUNTS else _amounts(value) if name == "requests" else value
     given = {**DEFAULTS, **given}
     twice = (given["name"] and given["other"]) or (given["gpus"] and GPU in given["requests"])
+    values = [] if given["clean"] else [os.environ[name] for name in passed_variables()]
+    if not all(map(is_text, [*words, os.getcwd(), *values])):
+        raise _UnusualError
     if not command or twice or given["least"] > given["replicas"] or _has_options(command):
         raise _UnusualError
     return given, command

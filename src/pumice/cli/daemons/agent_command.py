@@ -20,6 +20,7 @@ from pumice.cli.terminal import echo
 
 if TYPE_CHECKING:
     from pumice.agent.node_agent import NodeAgent
+    from pumice.kube.client.kubeconfig import Access
     from pumice.observability.process_probes import Probes
 
 
@@ -72,6 +73,11 @@ def agent(
     if shared and os.geteuid() != 0:
         raise click.UsageError("--shared needs root: only root may start processes as other users")
     access = cluster_access(kubeconfig, context)
+    if not _has_credentials(access):
+        raise click.UsageError(
+            f"{access.server} lets anybody in, so every user of its machine, and every web page, could run commands "
+            "here; start it with pumice up --here, or with --token"
+        )
 
     folder = (data or _default_folder()).absolute()
 
@@ -120,6 +126,14 @@ def agent(
     finally:
         if cgroups is not None:
             cgroups.remove()
+
+
+def _has_credentials(access: Access) -> bool:
+    """Whether the API server asks who somebody is: without credentials an agent could not do anything there."""
+    from pumice.kube.client.kubeconfig import UNIX_SCHEME
+
+    named = access.token or access.token_file or access.exec_plugin or access.client_certificate
+    return bool(named or access.endpoint.startswith(UNIX_SCHEME))
 
 
 def _offers(allocatable: dict[str, str]) -> str:

@@ -10,11 +10,14 @@ from typing import Any, Final
 from pumice.kube.decode.pods import GPU_INDEX, PLACED_BY
 from pumice.kube.decode.preemption_annotations import PREEMPTABLE, USER
 
+PORTS: Final = "pumice.dev/ports"
+"""The ports of the machine that pods have: whoever could write it could take them all."""
 SYSTEM_CLASSES: Final = frozenset({"system-cluster-critical", "system-node-critical"})
 SYSTEM_KEYS: Final = {
     GPU_INDEX: "the scheduler writes it",
     PLACED_BY: "the scheduler writes it",
     "pumice.dev/simulated": "an administrator's",
+    PORTS: "the agent writes it",
 }
 LONGEST_GRACE: Final = 600
 """Seconds that a preempted pod may take to end."""
