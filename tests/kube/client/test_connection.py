@@ -158,6 +158,18 @@ def test_a_reader_that_is_slow_makes_the_server_wait(monkeypatch: pytest.MonkeyP
     assert most < 20_000, "the whole stream was read ahead"
 
 
+def test_the_end_of_a_session_ends_streams_that_nobody_reads() -> None:
+    async def ask(session: Session) -> None:
+        stream = session.lines("/x", {}, silence=10)
+        assert await anext(stream) == []
+        async with session:
+            pass
+        with pytest.raises(UnreachableError):
+            await anext(stream)
+
+    serve(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfine", ask=ask)
+
+
 @pytest.mark.parametrize("path", ["/x y", "/x\r\nHost: other", "/x\n", "/\x00"])
 def test_a_path_that_would_be_more_than_a_path_is_refused(path: str) -> None:
     async def ask(session: Session) -> None:

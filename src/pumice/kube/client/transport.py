@@ -39,14 +39,17 @@ class Session(ApiSession):
     _idle: deque[Connection] | None = None
 
     async def __aenter__(self) -> Self:
-        self._idle = deque()
+        self._idle, self._connections = deque(), set[Connection]()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        while self._idle:
-            self._idle.pop().close()
+        for connection in self._connections:  # also those of watches that nobody reads any more
+            connection.close()
+        self._connections.clear()
+        self._opened.clear()
+        await asyncio.sleep(0)  # the event loop closes them
 
     async def _once(
         self, method: str, path: str, query: Mapping[str, str] | None, body: bytes, media: str, credential: Credential
@@ -97,12 +100,16 @@ class Session(ApiSession):
     def _put_aside(self, connection: Connection) -> None:
         idle, now = self._opened, time.monotonic()
         while idle and (now - idle[0].idle_since > IDLE_SECONDS or not idle[0].is_usable):
-            idle.popleft().close()
+            self._drop(idle.popleft())
         if connection.is_usable:
             connection.idle_since = now
             idle.append(connection)
         else:
-            connection.close()
+            self._drop(connection)
+
+    def _drop(self, connection: Connection) -> None:
+        connection.close()
+        self._connections.discard(connection)
 
     @property
     def _opened(self) -> deque[Connection]:
@@ -117,15 +124,17 @@ class Session(ApiSession):
             found = idle.pop()
             if now - found.idle_since < IDLE_SECONDS and found.is_usable:
                 return found
-            found.close()
+            self._drop(found)
         try:
             async with asyncio.timeout(self._limits.connect):
-                return await self._connect()
+                made = await self._connect()
         except (OSError, TimeoutError) as error:
             if type(error).__name__ == "SSLCertVerificationError":  # by its name: ssl may not be loaded
                 self._trust.renew()  # for the next attempt
             said = str(error) or "no connection in time"
             raise UnreachableError(f"{self.access.server}: {said}", sent=False) from error
+        self._connections.add(made)
+        return made
 
     async def _connect(self) -> Connection:
         loop, server = asyncio.get_running_loop(), self.access.endpoint
