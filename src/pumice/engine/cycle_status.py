@@ -29,6 +29,7 @@ def publish_status(context: SchedulingContext) -> None:
     for key in moved:
         job = context.state.jobs[key]
         job.phase = phase_of(job, waiting[job])
+        job.settle()
     context.unstartable.report_obstacles(context)
     for leaf, reason in context.candidates.blocked_jobs.take(lambda leaf: _no_turn(context, leaf)):
         key = leaf.job.key

@@ -4,7 +4,9 @@ A job tracks its pending tasks, in task order, and counts those that are placed,
 remaining demand follow from that; its tasks are the pending ones and the others. ``validate`` recomputes everything
 from scratch.
 
-There may be a million waiting jobs: a job has no container of its own for what it does not have.
+There may be a million waiting jobs: a job has no container of its own for what it does not have, equal jobs share
+their counts, and a job with few tasks keeps them in tuples. Its pending tasks are grouped by shape while it starts
+tasks; ``settle`` puts them together again.
 """
 
 from __future__ import annotations
@@ -21,20 +23,25 @@ from pumice.model.specs import JobPhase, JobSpec, TaskStatus
 Counts = dict[TaskShape, int]
 """Numbers of tasks, by shape; none is 0."""
 
-_NO_COUNTS: Counts = {}  # shared by all jobs, as are the next; never changed
-_NONE_PENDING: dict[TaskShape, list[Task]] = {}
-_NO_OTHERS: dict[Task, None] = {}
+Grouped = dict[TaskShape, list[Task]]
+"""Pending tasks by shape; of each shape the next to start is last."""
+
+FEW = 8
+"""Up to so many tasks are kept in a tuple."""
+
+_NO_COUNTS: Counts = {}  # shared by all jobs; never changed
 
 
 class Job:
     """A PodGroup with its tasks. ``spec`` is None while only its pods are known."""
 
     __slots__ = (
+        "_grouped",
         "_others",
+        "_together",
         "evicted",
         "gang_was_complete",
         "key",
-        "pending",
         "phase",
         "placed",
         "rules",
@@ -51,10 +58,11 @@ class Job:
         self.spec: JobSpec | None = None
         self.phase = JobPhase.PENDING
         self.rules: Rules = ()  # node rules of plugins: part of the shapes of its tasks
-        self.placed = _NO_COUNTS  # tasks that it holds
-        self.evicted = _NO_COUNTS  # tasks that are releasing because we evicted them
-        self.pending = _NONE_PENDING  # the next to start is last
-        self._others = _NO_OTHERS  # the tasks that are not pending
+        self.placed = _NO_COUNTS  # tasks that it holds; counts of a single shape are shared and never change
+        self.evicted = _NO_COUNTS  # tasks that are releasing because we evicted them; the same
+        self._grouped: Grouped | None = None  # the pending tasks; None: they are in the next
+        self._together: tuple[Task, ...] = ()  # the lists of the groups, one after the other
+        self._others: tuple[Task, ...] | dict[Task, None] = ()  # the tasks that are not pending
         self.unsorted = False
         self.running = 0  # tasks that are placed
         self.shown = 0  # those of them that the API has confirmed
@@ -67,17 +75,38 @@ class Job:
         """Its tasks by key: a new dictionary each time, while ``each_task`` is cheap."""
         return {task.key: task for task in self.each_task()}
 
+    @property
+    def pending(self) -> Grouped:
+        """Its pending tasks by shape, the next to start last. To be read only, and not to be kept."""
+        return self._grouped if self._grouped is not None else _group(self._together)
+
+    def awaits(self, shape: TaskShape) -> bool:
+        """Whether a task of this shape is pending."""
+        if self._grouped is not None:
+            return shape in self._grouped
+        for task in self._together:
+            if task.shape is shape:
+                return True
+        return False
+
     def each_task(self) -> list[Task]:
         """All of its tasks: the pending ones first."""
-        if len(self.pending) == 1:
-            (waiting,) = self.pending.values()
+        if self._grouped is None:
+            return [*self._together, *self._others]
+        if len(self._grouped) == 1:
+            (waiting,) = self._grouped.values()
             return [*waiting, *self._others]
-        return [*[task for waiting in self.pending.values() for task in waiting], *self._others]
+        return [*[task for waiting in self._grouped.values() for task in waiting], *self._others]
+
+    @property
+    def pending_count(self) -> int:
+        """How many tasks are pending."""
+        return len(self._together) if self._grouped is None else sum(map(len, self._grouped.values()))
 
     @property
     def task_count(self) -> int:
         """How many tasks it has."""
-        return sum(map(len, self.pending.values())) + len(self._others)
+        return self.pending_count + len(self._others)
 
     @property
     def unfinished(self) -> Counts:
@@ -90,7 +119,7 @@ class Job:
     @property
     def unfinished_tasks(self) -> int:
         """How many tasks are placed or pending."""
-        return self.running + sum(map(len, self.pending.values()))
+        return self.running + self.pending_count
 
     @property
     def held(self) -> list[int]:
@@ -122,26 +151,51 @@ class Job:
         elif task.evicted:
             self.evicted = _counted(self.evicted, task.shape, 1)
 
+    def _groups(self) -> Grouped:
+        """The pending tasks as groups that may be changed."""
+        if self._grouped is None:
+            self._grouped, self._together = _group(self._together), ()
+        return self._grouped
+
+    def settle(self) -> None:
+        """Hold few pending tasks in less memory, after the job has changed: it may wait for long now."""
+        if self._grouped is not None and self.pending_count <= FEW:
+            self._together = tuple([task for waiting in self._grouped.values() for task in waiting])
+            self._grouped = None
+
     def _await(self, task: Task) -> None:
-        waiting = self.pending.get(task.shape)
+        if self._grouped is None and len(self._together) < FEW and self._ends_with(task.shape):
+            self.unsorted = self.unsorted or (bool(self._together) and self._together[-1].shape is task.shape)
+            self._together = (*self._together, task)
+            return
+        grouped = self._groups()
+        waiting = grouped.get(task.shape)
         if waiting is not None:
             waiting.append(task)
             self.unsorted = True
-        elif self.pending:
-            self.pending[task.shape] = [task]
         else:
-            self.pending = {task.shape: [task]}
+            grouped[task.shape] = [task]
+
+    def _ends_with(self, shape: TaskShape) -> bool:
+        """Whether a task of this shape can be put behind those that are together."""
+        return not self._together or self._together[-1].shape is shape or not self.awaits(shape)
 
     def _keep(self, task: Task) -> None:
-        if self._others:
-            self._others[task] = None
-        else:
-            self._others = {task: None}
+        if isinstance(self._others, tuple):
+            if len(self._others) < FEW:
+                self._others = (*self._others, task)
+                return
+            self._others = dict.fromkeys(self._others)
+        self._others[task] = None
 
     def _drop(self, task: Task) -> None:
-        del self._others[task]
-        if not self._others:
-            self._others = _NO_OTHERS
+        if isinstance(self._others, tuple):
+            at = self._others.index(task)
+            self._others = (*self._others[:at], *self._others[at + 1 :])
+        else:
+            del self._others[task]
+            if not self._others:
+                self._others = ()
 
     def leave(self, task: Task) -> None:
         """Exactly undo ``enter``."""
@@ -161,15 +215,16 @@ class Job:
 
     def _await_no_more(self, task: Task) -> None:
         """Drop a pending task: fast for the next of its shape."""
-        waiting = self.pending[task.shape]
+        grouped = self._groups()
+        waiting = grouped[task.shape]
         if waiting[-1] is task:
             waiting.pop()
         else:
             waiting.remove(task)
         if not waiting:
-            del self.pending[task.shape]
-            if not self.pending:
-                self.pending = _NONE_PENDING
+            del grouped[task.shape]
+            if not grouped:
+                self._grouped = None
 
     def start(self, task: Task) -> None:
         """Mark a pending task as placed."""
@@ -181,7 +236,7 @@ class Job:
     def unstart(self, task: Task) -> None:
         """Exactly undo ``start``."""
         self._drop(task)
-        waiting = self.pending.get(task.shape)
+        waiting = self._groups().get(task.shape)
         if waiting is None:
             self._await(task)
         elif task.order < waiting[-1].order:
@@ -219,11 +274,12 @@ class Job:
         return all(roles[role] >= least for role, least in minimums.items())
 
     def sort_pending(self) -> None:
-        """Sort the pending tasks in task order after some were added."""
+        """Group the pending tasks, and sort them in task order after some were added."""
+        grouped = self._groups()
         if self.unsorted:
-            for shape, waiting in self.pending.items():
+            for shape, waiting in grouped.items():
                 if len(waiting) > 1:  # a new list, because one that grew task by task has room for more
-                    self.pending[shape] = sorted(waiting, key=_by_order, reverse=True)
+                    grouped[shape] = sorted(waiting, key=_by_order, reverse=True)
             self.unsorted = False
 
     def validate(self) -> None:
@@ -240,22 +296,44 @@ class Job:
             assert sorted(waiting, key=_by_order) == sorted(fresh.pending[shape], key=_by_order)
             if not self.unsorted:
                 assert waiting == sorted(waiting, key=_by_order, reverse=True), f"{self.key}: out of order"
-        assert not _NO_COUNTS and not _NONE_PENDING and not _NO_OTHERS, "what all jobs share was changed"
+        assert sum(map(len, self.pending.values())) == self.pending_count
+        assert not _NO_COUNTS, "what all jobs share was changed"
+        for counts in (self.placed, self.evicted):
+            for shape, number in counts.items():
+                assert shape.alone(number) == {shape: number}, "what jobs of one shape share was changed"
 
     def __repr__(self) -> str:
         return f"Job({self.key})"
 
 
+def _group(tasks: tuple[Task, ...]) -> Grouped:
+    """Tasks that stand together, as a list for each shape."""
+    grouped: Grouped = {}
+    for task in tasks:
+        waiting = grouped.get(task.shape)
+        if waiting is None:
+            grouped[task.shape] = [task]
+        else:
+            waiting.append(task)
+    return grouped
+
+
 def _counted(counts: Counts, shape: TaskShape, change: int) -> Counts:
-    """The counts with so many tasks more of a shape: changed in place, unless they are those that all jobs share."""
+    """The counts with so many tasks more of a shape: changed in place if they are of several shapes."""
     number = counts.get(shape, 0) + change
-    if not counts:
-        return {shape: number}
+    shapes = len(counts)
+    if shapes < 2:
+        if shapes == 0 or shape in counts:
+            return shape.alone(number) if number else _NO_COUNTS
+        return {**counts, shape: number}
     if number:
         counts[shape] = number
         return counts
     del counts[shape]
-    return counts or _NO_COUNTS
+    if shapes == 2:
+        ((other, left),) = counts.items()
+        return other.alone(left)
+    return counts
 
 
 class _Backwards:

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from pumice.engine.fairness.integer_target.task_line import Line
+from pumice.engine.fairness.integer_target.task_line import SHORT, Line
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode, own_target
+from pumice.engine.fairness.share_tree.shared_vectors import shared_vector
 from pumice.model.specs import Items
+
+
+def share_taken(leaf: JobNode) -> None:
+    """After the units of a job were counted anew: let it share the counts with jobs that have the same."""
+    if len(leaf.taken) <= SHORT:
+        leaf.taken = shared_vector(tuple(leaf.taken))
+
+
+def count_taken(leaf: JobNode, run: int, units: int) -> None:
+    """Count units of a run as handed out (negative: as taken back)."""
+    if len(leaf.taken) <= SHORT:
+        leaf.taken = list(leaf.taken)  # it may have been shared
+    leaf.taken[run] += units
 
 
 def first_left(leaf: JobNode) -> int:
