@@ -102,7 +102,7 @@ class Candidates:
         assert job.spec is not None
         if job.spec.topology is not None:
             self.state.set_rules(job, self.policy.node_rules(leaf))  # the placed tasks decide where the next may go
-        if leaf.started and leaf not in self.heterogeneous_jobs and leaf.unit.parts[0][0] in job.pending:
+        if leaf.started and leaf not in self.heterogeneous_jobs and job.awaits(leaf.unit.parts[0][0]):
             return
         start = self.policy.start_size(job)
         leaf.started = missing_to_start(job, start) <= 0 and job.running > 0
@@ -336,7 +336,7 @@ class Candidates:
         del self.infeasible_shapes[shape]
         for unit in list(self.units.of_shape.get(shape, ())):
             self._reoffer(unit)
-        self._rechoose_all([leaf for leaf in self.heterogeneous_jobs if shape in leaf.job.pending])
+        self._rechoose_all([leaf for leaf in self.heterogeneous_jobs if leaf.job.awaits(shape)])
         for line in self.lines.choosing(shape):
             self._rechoose_line(line)
 

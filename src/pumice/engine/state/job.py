@@ -5,29 +5,36 @@ remaining demand follow from that; its tasks are the pending ones and the others
 from scratch.
 
 There may be a million waiting jobs: a job has no container of its own for what it does not have, equal jobs share
-their counts, and a job with few tasks keeps them in tuples. Its pending tasks are grouped by shape while it starts
-tasks; ``settle`` puts them together again.
+their counts, and a job with few tasks keeps them in tuples (see ``pending_tasks``).
 """
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import Counter
 from collections.abc import Mapping
 
 from kubebase.resource_vector import PODS
-from pumice.engine.state.task import Task, TaskOrder
+from pumice.engine.state.pending_tasks import (
+    FEW,
+    Grouped,
+    Pending,
+    by_order,
+    count_tasks,
+    grouped,
+    has_shape,
+    list_tasks,
+    sort_tasks,
+    together,
+    with_next,
+    with_sorted,
+    without,
+)
+from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import Rules, TaskShape
 from pumice.model.specs import JobPhase, JobSpec, TaskStatus
 
 Counts = dict[TaskShape, int]
 """Numbers of tasks, by shape; none is 0."""
-
-Grouped = dict[TaskShape, list[Task]]
-"""Pending tasks by shape; of each shape the next to start is last."""
-
-FEW = 8
-"""Up to so many tasks are kept in a tuple."""
 
 _NO_COUNTS: Counts = {}  # shared by all jobs; never changed
 
@@ -36,9 +43,8 @@ class Job:
     """A PodGroup with its tasks. ``spec`` is None while only its pods are known."""
 
     __slots__ = (
-        "_grouped",
         "_others",
-        "_together",
+        "_pending",
         "evicted",
         "gang_was_complete",
         "key",
@@ -60,8 +66,7 @@ class Job:
         self.rules: Rules = ()  # node rules of plugins: part of the shapes of its tasks
         self.placed = _NO_COUNTS  # tasks that it holds; counts of a single shape are shared and never change
         self.evicted = _NO_COUNTS  # tasks that are releasing because we evicted them; the same
-        self._grouped: Grouped | None = None  # the pending tasks; None: they are in the next
-        self._together: tuple[Task, ...] = ()  # the lists of the groups, one after the other
+        self._pending: Pending = ()
         self._others: tuple[Task, ...] | dict[Task, None] = ()  # the tasks that are not pending
         self.unsorted = False
         self.running = 0  # tasks that are placed
@@ -78,30 +83,20 @@ class Job:
     @property
     def pending(self) -> Grouped:
         """Its pending tasks by shape, the next to start last. To be read only, and not to be kept."""
-        return self._grouped if self._grouped is not None else _group(self._together)
+        return grouped(self._pending)
 
     def awaits(self, shape: TaskShape) -> bool:
         """Whether a task of this shape is pending."""
-        if self._grouped is not None:
-            return shape in self._grouped
-        for task in self._together:
-            if task.shape is shape:
-                return True
-        return False
+        return has_shape(self._pending, shape)
 
     def each_task(self) -> list[Task]:
         """All of its tasks: the pending ones first."""
-        if self._grouped is None:
-            return [*self._together, *self._others]
-        if len(self._grouped) == 1:
-            (waiting,) = self._grouped.values()
-            return [*waiting, *self._others]
-        return [*[task for waiting in self._grouped.values() for task in waiting], *self._others]
+        return [*list_tasks(self._pending), *self._others]
 
     @property
     def pending_count(self) -> int:
         """How many tasks are pending."""
-        return len(self._together) if self._grouped is None else sum(map(len, self._grouped.values()))
+        return count_tasks(self._pending)
 
     @property
     def task_count(self) -> int:
@@ -151,34 +146,13 @@ class Job:
         elif task.evicted:
             self.evicted = _counted(self.evicted, task.shape, 1)
 
-    def _groups(self) -> Grouped:
-        """The pending tasks as groups that may be changed."""
-        if self._grouped is None:
-            self._grouped, self._together = _group(self._together), ()
-        return self._grouped
-
     def settle(self) -> None:
         """Hold few pending tasks in less memory, after the job has changed: it may wait for long now."""
-        if self._grouped is not None and self.pending_count <= FEW:
-            self._together = tuple([task for waiting in self._grouped.values() for task in waiting])
-            self._grouped = None
+        self._pending = together(self._pending)
 
     def _await(self, task: Task) -> None:
-        if self._grouped is None and len(self._together) < FEW and self._ends_with(task.shape):
-            self.unsorted = self.unsorted or (bool(self._together) and self._together[-1].shape is task.shape)
-            self._together = (*self._together, task)
-            return
-        grouped = self._groups()
-        waiting = grouped.get(task.shape)
-        if waiting is not None:
-            waiting.append(task)
-            self.unsorted = True
-        else:
-            grouped[task.shape] = [task]
-
-    def _ends_with(self, shape: TaskShape) -> bool:
-        """Whether a task of this shape can be put behind those that are together."""
-        return not self._together or self._together[-1].shape is shape or not self.awaits(shape)
+        self.unsorted = self.unsorted or self.awaits(task.shape)
+        self._pending = with_next(self._pending, task)
 
     def _keep(self, task: Task) -> None:
         if isinstance(self._others, tuple):
@@ -201,7 +175,7 @@ class Job:
         """Exactly undo ``enter``."""
         status = task.status
         if status is TaskStatus.PENDING:
-            self._await_no_more(task)
+            self._pending = without(self._pending, task)
             return
         self._drop(task)
         if status.held:
@@ -213,22 +187,9 @@ class Job:
         elif task.evicted:
             self.evicted = _counted(self.evicted, task.shape, -1)
 
-    def _await_no_more(self, task: Task) -> None:
-        """Drop a pending task: fast for the next of its shape."""
-        grouped = self._groups()
-        waiting = grouped[task.shape]
-        if waiting[-1] is task:
-            waiting.pop()
-        else:
-            waiting.remove(task)
-        if not waiting:
-            del grouped[task.shape]
-            if not grouped:
-                self._grouped = None
-
     def start(self, task: Task) -> None:
         """Mark a pending task as placed."""
-        self._await_no_more(task)
+        self._pending = without(self._pending, task)
         self._keep(task)
         self.running += 1
         self.placed = _counted(self.placed, task.shape, 1)
@@ -236,13 +197,7 @@ class Job:
     def unstart(self, task: Task) -> None:
         """Exactly undo ``start``."""
         self._drop(task)
-        waiting = self._groups().get(task.shape)
-        if waiting is None:
-            self._await(task)
-        elif task.order < waiting[-1].order:
-            waiting.append(task)
-        else:
-            insort(waiting, task, key=_backwards)
+        self._pending = with_sorted(self._pending, task)
         self.running -= 1
         self.placed = _counted(self.placed, task.shape, -1)
 
@@ -275,11 +230,9 @@ class Job:
 
     def sort_pending(self) -> None:
         """Group the pending tasks, and sort them in task order after some were added."""
-        grouped = self._groups()
+        groups = self._pending = grouped(self._pending)
         if self.unsorted:
-            for shape, waiting in grouped.items():
-                if len(waiting) > 1:  # a new list, because one that grew task by task has room for more
-                    grouped[shape] = sorted(waiting, key=_by_order, reverse=True)
+            sort_tasks(groups)
             self.unsorted = False
 
     def validate(self) -> None:
@@ -293,9 +246,9 @@ class Job:
         assert (fresh.running, fresh.succeeded, fresh.shown) == (self.running, self.succeeded, self.shown)
         assert fresh.pending.keys() == self.pending.keys()
         for shape, waiting in self.pending.items():
-            assert sorted(waiting, key=_by_order) == sorted(fresh.pending[shape], key=_by_order)
+            assert sorted(waiting, key=by_order) == sorted(fresh.pending[shape], key=by_order)
             if not self.unsorted:
-                assert waiting == sorted(waiting, key=_by_order, reverse=True), f"{self.key}: out of order"
+                assert waiting == sorted(waiting, key=by_order, reverse=True), f"{self.key}: out of order"
         assert sum(map(len, self.pending.values())) == self.pending_count
         assert not _NO_COUNTS, "what all jobs share was changed"
         for counts in (self.placed, self.evicted):
@@ -304,18 +257,6 @@ class Job:
 
     def __repr__(self) -> str:
         return f"Job({self.key})"
-
-
-def _group(tasks: tuple[Task, ...]) -> Grouped:
-    """Tasks that stand together, as a list for each shape."""
-    grouped: Grouped = {}
-    for task in tasks:
-        waiting = grouped.get(task.shape)
-        if waiting is None:
-            grouped[task.shape] = [task]
-        else:
-            waiting.append(task)
-    return grouped
 
 
 def _counted(counts: Counts, shape: TaskShape, change: int) -> Counts:
@@ -334,23 +275,3 @@ def _counted(counts: Counts, shape: TaskShape, change: int) -> Counts:
         ((other, left),) = counts.items()
         return other.alone(left)
     return counts
-
-
-class _Backwards:
-    """Reverses an order, for lists sorted largest first."""
-
-    __slots__ = ("order",)
-
-    def __init__(self, order: TaskOrder) -> None:
-        self.order = order
-
-    def __lt__(self, other: _Backwards) -> bool:
-        return other.order < self.order
-
-
-def _backwards(task: Task) -> _Backwards:
-    return _Backwards(task.order)
-
-
-def _by_order(task: Task) -> TaskOrder:
-    return task.order

@@ -96,8 +96,10 @@ class IntegerTargets:
                     passes.run(UnitGroups(node, [node]), self._given.setdefault(node, []))
             else:
                 passes.run(UnitGroups(tree.root, nodes), [])
-        for leaf in (*moved, *self._before):
+        for leaf in self._before:
             self._note_shortfall(leaf)
+            leaf.integer_target = shared_vector(tuple(leaf.integer_target))
+            share_taken(leaf)
         tree.moved.clear()
         self._everything = False
         changed = [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]

@@ -27,7 +27,6 @@ from pumice.engine.fairness.integer_target.unit_walk import UnitWalk
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
-from pumice.engine.fairness.share_tree.shared_vectors import shared_zeros
 from pumice.model.specs import Items
 
 TOLERANCE = 10**6
@@ -116,9 +115,7 @@ class UnitPasses:
     def touch(self, leaf: JobNode) -> None:
         """Remember the integer target of a job that is about to change."""
         if leaf not in self._before:
-            whole = leaf.integer_target
-            is_shared = whole is leaf.base or whole is shared_zeros(len(whole))
-            self._before[leaf] = whole if is_shared else list(whole)
+            self._before[leaf] = leaf.integer_target  # a change gives the job another vector
 
     def _standing(self, step: Step, jobs: list[JobNode], *, held: bool) -> list[JobNode]:
         """The jobs with heterogeneous tasks that have a unit for a step, wherever it is in their lines.

@@ -68,9 +68,8 @@ _NO_STARTS: list[int] = []
 
 
 def own_target(leaf: JobNode) -> None:
-    """Before the integer target of a job changes in place: give it a vector of its own."""
-    if leaf.integer_target is leaf.base or leaf.integer_target is shared_zeros(len(leaf.integer_target)):
-        leaf.integer_target = list(leaf.integer_target)
+    """Before the integer target of a job changes in place: give it a vector of its own. It may have been shared."""
+    leaf.integer_target = list(leaf.integer_target)
 
 
 _NOTHING_INSIDE = InnerParts(0)
@@ -359,8 +358,7 @@ class JobNode(ShareNode):
         self.equals: EqualJobs | None = None  # the jobs that share its entitlement; None: no target was solved for it
         self.integer_tasks = 0  # the tasks of its integer target
         self.integer_task_counts: dict[Items, int] | None = None  # heterogeneous tasks, by kind (see ``task_rights``)
-        # The part of its integer target that its own entitlement covers. Shared; the integer target may be the same.
-        self.base: list[int] = shared_zeros(width)
+        self.base: list[int] = shared_zeros(width)  # the part of its integer target that its own entitlement covers
         self.integer_line: Line | None = None  # all of its units; None: its holdings or demand have changed
         # The line from which units are handed out, and how many of each run are (shared); the first run with units
         # left, the run that the job offers in a pass, and the request of a unit of that run.

@@ -133,8 +133,7 @@ class ShareTree:
     def charge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Charge started tasks of a job to its whole path."""
         if not leaf.starts:
-            leaf.starts, leaf.held = [], list(leaf.held)
-            leaf.owed_starts = leaf.starts
+            leaf.starts = leaf.owed_starts = []
         _part_starts(leaf, owed)
         add_starts(leaf.starts, stamp, tasks)
         if owed and leaf.owed_starts is not leaf.starts:
@@ -142,6 +141,7 @@ class ShareTree:
         if leaf.user_held is not None:
             for j, amount in items:
                 leaf.user_held[j] += amount
+        leaf.held = list(leaf.held)  # it may be shared
         node: ShareNode = leaf
         while True:
             held = node.held
@@ -200,6 +200,7 @@ class ShareTree:
         if leaf.user_held is not None:
             for j, amount in items:
                 leaf.user_held[j] -= amount
+        leaf.held = list(leaf.held)
         node: ShareNode = leaf
         while True:
             held = node.held
