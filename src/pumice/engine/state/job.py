@@ -83,11 +83,13 @@ class Job:
     @property
     def pending(self) -> Grouped:
         """Its pending tasks by shape, the next to start last. To be read only, and not to be kept."""
-        return grouped(self._pending)
+        pending = self._pending
+        return pending if isinstance(pending, dict) else grouped(pending)
 
     def awaits(self, shape: TaskShape) -> bool:
         """Whether a task of this shape is pending."""
-        return has_shape(self._pending, shape)
+        pending = self._pending
+        return shape in pending if isinstance(pending, dict) else has_shape(pending, shape)
 
     def each_task(self) -> list[Task]:
         """All of its tasks: the pending ones first."""
@@ -114,7 +116,8 @@ class Job:
     @property
     def unfinished_tasks(self) -> int:
         """How many tasks are placed or pending."""
-        return self.running + self.pending_count
+        pending = self._pending
+        return self.running + (len(pending) if isinstance(pending, tuple) else count_tasks(pending))
 
     @property
     def held(self) -> list[int]:
@@ -151,8 +154,9 @@ class Job:
         self._pending = together(self._pending)
 
     def _await(self, task: Task) -> None:
-        self.unsorted = self.unsorted or self.awaits(task.shape)
-        self._pending = with_next(self._pending, task)
+        pending = self._pending
+        self.unsorted = self.unsorted or (bool(pending) and self.awaits(task.shape))
+        self._pending = with_next(pending, task)
 
     def _keep(self, task: Task) -> None:
         if isinstance(self._others, tuple):
@@ -189,8 +193,16 @@ class Job:
 
     def start(self, task: Task) -> None:
         """Mark a pending task as placed."""
-        self._pending = without(self._pending, task)
-        self._keep(task)
+        pending, others = self._pending, self._others
+        group = pending[task.shape] if isinstance(pending, dict) else None
+        if group is not None and len(group) > 1 and group[-1] is task:  # hot path of jobs with many tasks
+            group.pop()
+        else:
+            self._pending = without(pending, task)
+        if isinstance(others, dict):
+            others[task] = None
+        else:
+            self._keep(task)
         self.running += 1
         self.placed = _counted(self.placed, task.shape, 1)
 

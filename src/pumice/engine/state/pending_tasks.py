@@ -18,7 +18,7 @@ Grouped = dict[TaskShape, list[Task]]
 Pending = tuple[Task, ...] | Grouped
 """The same, or the lists of all shapes one after the other: a job with few tasks needs no more."""
 
-FEW = 8
+FEW = 4
 """Up to so many tasks are kept in a tuple."""
 
 
@@ -69,6 +69,8 @@ def with_next(pending: Pending, task: Task) -> Pending:
     """The tasks with one more, which becomes the next to start of its shape until they are sorted."""
     if isinstance(pending, tuple):
         if len(pending) < FEW:
+            if not pending or pending[-1].shape is task.shape:
+                return (*pending, task)
             at = _end_of(pending, task.shape)
             return (*pending[:at], task, *pending[at:])
         pending = grouped(pending)

@@ -50,14 +50,15 @@ def set_head(leaf: JobNode, run: int) -> None:
         return
     node = leaf.parent
     while node is not None:
+        inner = node.inner
         if leaf.head:
-            heads = node.held_heads if leaf.head_held else node.waiting_heads
+            heads = inner.held_heads if leaf.head_held else inner.waiting_heads
             if heads[leaf.head] > 1:
                 heads[leaf.head] -= 1
             else:
                 del heads[leaf.head]
         if head:
-            heads = node.held_heads if held else node.waiting_heads
+            heads = inner.held_heads if held else inner.waiting_heads
             heads[head] = heads.get(head, 0) + 1
         node = node.parent
     leaf.head, leaf.head_held = head, held

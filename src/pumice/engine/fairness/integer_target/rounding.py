@@ -98,8 +98,9 @@ class IntegerTargets:
                 passes.run(UnitGroups(tree.root, nodes), [])
         for leaf in self._before:
             self._note_shortfall(leaf)
-            leaf.integer_target = shared_vector(tuple(leaf.integer_target))
-            share_taken(leaf)
+            if leaf.integer_target is not leaf.base:
+                leaf.integer_target = shared_vector(tuple(leaf.integer_target))
+                share_taken(leaf)
         tree.moved.clear()
         self._everything = False
         changed = [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]

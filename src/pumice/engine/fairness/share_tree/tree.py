@@ -134,7 +134,8 @@ class ShareTree:
         """Charge started tasks of a job to its whole path."""
         if not leaf.starts:
             leaf.starts = leaf.owed_starts = []
-        _part_starts(leaf, owed)
+        if not owed:
+            _part_starts(leaf)
         add_starts(leaf.starts, stamp, tasks)
         if owed and leaf.owed_starts is not leaf.starts:
             add_starts(leaf.owed_starts, stamp, tasks)
@@ -193,7 +194,8 @@ class ShareTree:
 
     def uncharge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Exactly undo ``charge``."""
-        _part_starts(leaf, owed)
+        if not owed:
+            _part_starts(leaf)
         remove_starts(leaf.starts, stamp, tasks)
         if owed and leaf.owed_starts is not leaf.starts:
             remove_starts(leaf.owed_starts, stamp, tasks)
@@ -284,9 +286,9 @@ class ShareTree:
                 assert (total or [0] * self.width) == node.held, f"{node.path}: children do not add up"
 
 
-def _part_starts(leaf: JobNode, owed: bool) -> None:
-    """Before a start is added or removed: one that was not owed is in only one of the lists."""
-    if not owed and leaf.owed_starts is leaf.starts:
+def _part_starts(leaf: JobNode) -> None:
+    """Before a start that was not owed is added or removed: it is in only one of the lists."""
+    if leaf.owed_starts is leaf.starts:
         leaf.owed_starts = list(leaf.starts)
 
 
