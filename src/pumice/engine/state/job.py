@@ -91,6 +91,16 @@ class Job:
         pending = self._pending
         return shape in pending if isinstance(pending, dict) else has_shape(pending, shape)
 
+    def next_tasks(self) -> list[Task]:
+        """Of each shape that requests something, the task that would start next, in task order."""
+        if isinstance(self._pending, dict):
+            found = [waiting[-1] for shape, waiting in self._pending.items() if shape.ask]
+        else:
+            found = list({task.shape: task for task in self._pending if task.shape.ask}.values())
+        if len(found) > 1:
+            found.sort(key=by_order)
+        return found
+
     def each_task(self) -> list[Task]:
         """All of its tasks: the pending ones first."""
         return [*list_tasks(self._pending), *self._others]
