@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, PODS
 from pumice.engine.state.job import Job
+from pumice.engine.state.pending_tasks import FEW
 from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import FREE, JobSpec, TaskSpec, TaskStatus
@@ -69,7 +70,7 @@ def test_accounts_are_those_of_a_recount_whatever_happens(data: st.DataObject) -
 
 def test_a_job_of_few_tasks_keeps_them_in_the_order_of_its_groups() -> None:
     job = Job("ns/j")
-    tasks = [new_task(number, number % 2, TaskStatus.PENDING) for number in range(6)]
+    tasks = [new_task(number, number % 2, TaskStatus.PENDING) for number in range(FEW)]
     for task in tasks:
         job.enter(task)
     job.sort_pending()
@@ -78,7 +79,7 @@ def test_a_job_of_few_tasks_keeps_them_in_the_order_of_its_groups() -> None:
     assert job.pending == before and list(job.pending) == list(before) and job.pending is not before
     assert job.each_task() == [*reversed(tasks[::2]), *reversed(tasks[1::2])]
     job.start(tasks[0])
-    assert job.pending[SHAPES[0]] == [tasks[4], tasks[2]]
+    assert job.pending[SHAPES[0]] == [tasks[2]]
 
 
 def test_jobs_have_no_containers_of_their_own_for_what_they_do_not_have() -> None:
