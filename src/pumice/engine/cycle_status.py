@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pumice.engine.decisions import Bind, Evict
 from pumice.engine.fairness.share_tree.share_node import JobNode
+from pumice.engine.fairness.share_tree.shared_vectors import shared_vector
 from pumice.engine.state.job import Job
 from pumice.model.specs import JobPhase, TaskStatus
 
@@ -29,6 +30,7 @@ def publish_status(context: SchedulingContext) -> None:
     for key in moved:
         job = context.state.jobs[key]
         job.phase = phase_of(job, waiting[job])
+        _settle(context, job)
     context.unstartable.report_obstacles(context)
     for leaf, reason in context.candidates.blocked_jobs.take(lambda leaf: _no_turn(context, leaf)):
         key = leaf.job.key
@@ -44,6 +46,14 @@ def publish_status(context: SchedulingContext) -> None:
         if leaf.unit is None:
             del context.decided.conditions[key]
             context.decided.condition(key, "Scheduled", "Scheduled", "all tasks are scheduled")
+
+
+def _settle(context: SchedulingContext, job: Job) -> None:
+    """Hold a job that was served in less memory: it may run, and its other tasks may wait, for long."""
+    job.settle()
+    leaf = context.tree.jobs.get(job.key)
+    if leaf is not None:
+        leaf.held = shared_vector(tuple(leaf.held))
 
 
 def _publish_queue_conditions(context: SchedulingContext) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kubebase.resource_vector import CPU, PODS
 from pumice.engine.state.job import Job
+from pumice.engine.state.pending_tasks import FEW
 from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import FREE, JobSpec, TaskSpec, TaskStatus
@@ -26,15 +27,14 @@ def new_task(number: int, shape: int, status: TaskStatus) -> Task:
 @given(st.data())
 def test_accounts_are_those_of_a_recount_whatever_happens(data: st.DataObject) -> None:
     job, here = Job("ns/j"), list[Task]()
-    for number in range(data.draw(st.integers(1, 20))):
+    for number in range(data.draw(st.integers(1, 40))):
         waiting = [task for task in here if task.status is TaskStatus.PENDING]
         placed = [task for task in here if task.status is TaskStatus.BINDING]
-        match data.draw(st.sampled_from(["enter", "enter", "leave", "start", "unstart"])):
+        match data.draw(st.sampled_from(["enter", "enter", "leave", "start", "unstart", "sort", "settle"])):
             case "enter":
                 here.append(new_task(number, data.draw(st.integers(0, 1)), data.draw(st.sampled_from(STATUSES))))
                 here[-1].job = job
                 job.enter(here[-1])
-                job.sort_pending()
             case "leave" if here:
                 job.leave(here.pop(data.draw(st.integers(0, len(here) - 1))))
             case "start" if waiting:
@@ -45,6 +45,14 @@ def test_accounts_are_those_of_a_recount_whatever_happens(data: st.DataObject) -
                 task = data.draw(st.sampled_from(placed))
                 task.status = TaskStatus.PENDING
                 job.unstart(task)
+            case "sort":
+                job.sort_pending()
+            case "settle":
+                job.settle()
+        assert all(job.awaits(shape) == (shape in job.pending) for shape in SHAPES)
+    job.sort_pending()
+    if data.draw(st.booleans()):
+        job.settle()
     held = [task for task in here if task.status.held]
     assert job.tasks == {task.key: task for task in here} and job.task_count == len(here) == len(job.each_task())
     assert job.placed == Counter(task.shape for task in held)
@@ -60,12 +68,26 @@ def test_accounts_are_those_of_a_recount_whatever_happens(data: st.DataObject) -
     job.validate()
 
 
+def test_a_job_of_few_tasks_keeps_them_in_the_order_of_its_groups() -> None:
+    job = Job("ns/j")
+    tasks = [new_task(number, number % 2, TaskStatus.PENDING) for number in range(FEW)]
+    for task in tasks:
+        job.enter(task)
+    job.sort_pending()
+    before = job.pending
+    job.settle()
+    assert job.pending == before and list(job.pending) == list(before) and job.pending is not before
+    assert job.each_task() == [*reversed(tasks[::2]), *reversed(tasks[1::2])]
+    job.start(tasks[0])
+    assert job.pending[SHAPES[0]] == [tasks[2]]
+
+
 def test_jobs_have_no_containers_of_their_own_for_what_they_do_not_have() -> None:
     waiting, ended = Job("ns/a"), Job("ns/b")
     waiting.enter(new_task(1, 0, TaskStatus.PENDING))
     task = new_task(1, 0, TaskStatus.RUNNING)
     ended.enter(task)
-    assert ended.pending is Job("ns/c").pending
+    assert ended.placed == {task.shape: 1} and ended.placed is task.shape.alone(1)
     ended.leave(task)
     assert ended.placed is waiting.placed is waiting.evicted
     assert JobSpec("ns", "a", "q").min_task_member is JobSpec("ns", "b", "q").min_task_member

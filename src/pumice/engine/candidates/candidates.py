@@ -102,7 +102,7 @@ class Candidates:
         assert job.spec is not None
         if job.spec.topology is not None:
             self.state.set_rules(job, self.policy.node_rules(leaf))  # the placed tasks decide where the next may go
-        if leaf.started and leaf not in self.heterogeneous_jobs and leaf.unit.parts[0][0] in job.pending:
+        if leaf.started and leaf not in self.heterogeneous_jobs and job.awaits(leaf.unit.parts[0][0]):
             return
         start = self.policy.start_size(job)
         leaf.started = missing_to_start(job, start) <= 0 and job.running > 0
@@ -137,7 +137,7 @@ class Candidates:
     def _unit(self, leaf: JobNode, start: int) -> AllocationUnit | None:
         job = leaf.job
         missing = missing_to_start(job, start)
-        shapes = [shape for shape in job.pending if shape.ask]
+        shapes = [task.shape for task in job.next_tasks()]
         if missing > 1 or (missing > 0 and job.spec is not None and job.spec.min_task_member):
             if len(job.pending) > 1:
                 self.heterogeneous_jobs[leaf] = None
@@ -183,11 +183,10 @@ class Candidates:
         return runs
 
     def _first_of(self, leaf: JobNode, shapes: list[TaskShape]) -> AllocationUnit:
-        """The next unit of a job with unlike tasks: the first in task order that is owed and fits, else that fits.
+        """The next unit of a job with unlike tasks: the first of its shapes that is owed and fits, else that fits.
 
         If none fits, the first that is owed, since the job may preempt for it.
         """
-        shapes.sort(key=lambda shape: leaf.job.pending[shape][-1].order)
         choice = [shape for shape in shapes if self._can_place(((shape, 1),))] or shapes
         owed = (shape for shape in choice if self.order.is_owed(leaf, shape.ask))
         return self._get(((next(owed, choice[0]), 1),))
@@ -283,9 +282,7 @@ class Candidates:
         missing = missing_to_start(job, self.policy.start_size(job))
         if missing > 1 or (missing > 0 and job.spec.min_task_member):
             return None
-        shapes = [shape for shape in job.pending if shape.ask]
-        shapes.sort(key=lambda shape: job.pending[shape][-1].order)
-        return tuple(shapes)
+        return tuple([task.shape for task in job.next_tasks()])
 
     def _choose(self, menu: Menu) -> AllocationUnit:
         """What jobs with these shapes would start next if they are owed nothing."""
@@ -336,7 +333,7 @@ class Candidates:
         del self.infeasible_shapes[shape]
         for unit in list(self.units.of_shape.get(shape, ())):
             self._reoffer(unit)
-        self._rechoose_all([leaf for leaf in self.heterogeneous_jobs if shape in leaf.job.pending])
+        self._rechoose_all([leaf for leaf in self.heterogeneous_jobs if leaf.job.awaits(shape)])
         for line in self.lines.choosing(shape):
             self._rechoose_line(line)
 
@@ -418,7 +415,9 @@ class Candidates:
             for leaf in leaves:
                 self._rechoose(leaf)
             return
+        is_owed = self.order.is_owed
         fits: dict[TaskShape, bool] = {}
+        units: dict[TaskShape, AllocationUnit] = {}
         offered: dict[tuple[AllocationUnit, bool], list[JobNode]] = {}
         for leaf in leaves:
             shapes = self._waiting_alone(leaf)
@@ -429,9 +428,14 @@ class Candidates:
                 if shape not in fits:
                     fits[shape] = self._can_place(((shape, 1),))
             choice = [shape for shape in shapes if fits[shape]] or shapes
-            owed = (shape for shape in choice if self.order.is_owed(leaf, shape.ask))
-            shape = next(owed, choice[0])
-            unit = self._get(((shape, 1),))
+            shape = choice[0]
+            for other in choice:
+                if is_owed(leaf, other.ask):
+                    shape = other
+                    break
+            unit = units.get(shape)
+            if unit is None or not unit.wanted:  # it may have been dropped with the last job that waited for it
+                unit = units[shape] = self._get(((shape, 1),))
             if leaf.unit is not unit:
                 self.lines.leave_unit(leaf, unit)
                 leaf.unit = unit
@@ -451,11 +455,10 @@ class Candidates:
         assert job.spec is not None
         if not leaf.starts or leaf.waiting_line is not None or leaf in self.gated_jobs or job.spec.min_task_member:
             return []
-        shapes = [shape for shape in job.pending if shape.ask]
-        if len(shapes) < 2 or missing_to_start(job, self.policy.start_size(job)) > 1:
+        tasks = job.next_tasks()
+        if len(tasks) < 2 or missing_to_start(job, self.policy.start_size(job)) > 1:
             return []
-        shapes.sort(key=lambda shape: job.pending[shape][-1].order)
-        return shapes
+        return [task.shape for task in tasks]
 
     def _rechoose(self, leaf: JobNode) -> None:
         self._offer(leaf, self._unit(leaf, self.policy.start_size(leaf.job)))

@@ -142,6 +142,7 @@ class TreeSync:
         _keep(self._to_enqueue, leaf, takes_work and job.phase is JobPhase.PENDING)
         _keep(self._to_backfill, leaf, takes_work and any(shape.best_effort for shape in job.pending))
         detect_partial_gang(context, job)
+        job.settle()
 
     def refresh_job(self, job: Job) -> None:
         """Refresh the leaf of a job, if it has one."""

@@ -49,6 +49,12 @@ class UsageObserver(Protocol):
         """A task is about to stop counting according to its status."""
 
 
+def share_job_key(spec: TaskSpec, key: str) -> None:
+    """Let the tasks of a job have one string for its key: every pod brings an equal one of its own."""
+    if spec.job is not key:
+        object.__setattr__(spec, "job", key)  # an equal value, so the description does not change
+
+
 class ClusterState:
     """Queues, namespaces, jobs, tasks and nodes, kept up to date by events."""
 
@@ -244,6 +250,8 @@ class ClusterState:
     ) -> None:
         """Add an unknown task with its status and node."""
         job = self._job(spec.job) if spec.job is not None and spec.managed else None
+        if job is not None:
+            share_job_key(spec, job.key)
         task = Task(spec, self._shape(spec, job), self.task_priority(spec))
         task.job = job
         task.cards = cards

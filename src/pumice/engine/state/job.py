@@ -4,26 +4,39 @@ A job tracks its pending tasks, in task order, and counts those that are placed,
 remaining demand follow from that; its tasks are the pending ones and the others. ``validate`` recomputes everything
 from scratch.
 
-There may be a million waiting jobs: a job has no container of its own for what it does not have.
+There may be a million waiting jobs: a job has no container of its own for what it does not have, equal jobs share
+their counts, and a job with few tasks keeps them in tuples (see ``pending_tasks``).
 """
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import Counter
 from collections.abc import Mapping
 
 from kubebase.resource_vector import PODS
-from pumice.engine.state.task import Task, TaskOrder
+from pumice.engine.state.pending_tasks import (
+    FEW,
+    Grouped,
+    Pending,
+    by_order,
+    count_tasks,
+    grouped,
+    has_shape,
+    list_tasks,
+    sort_tasks,
+    together,
+    with_next,
+    with_sorted,
+    without,
+)
+from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import Rules, TaskShape
 from pumice.model.specs import JobPhase, JobSpec, TaskStatus
 
 Counts = dict[TaskShape, int]
 """Numbers of tasks, by shape; none is 0."""
 
-_NO_COUNTS: Counts = {}  # shared by all jobs, as are the next; never changed
-_NONE_PENDING: dict[TaskShape, list[Task]] = {}
-_NO_OTHERS: dict[Task, None] = {}
+_NO_COUNTS: Counts = {}  # shared by all jobs; never changed
 
 
 class Job:
@@ -31,10 +44,10 @@ class Job:
 
     __slots__ = (
         "_others",
+        "_pending",
         "evicted",
         "gang_was_complete",
         "key",
-        "pending",
         "phase",
         "placed",
         "rules",
@@ -51,10 +64,10 @@ class Job:
         self.spec: JobSpec | None = None
         self.phase = JobPhase.PENDING
         self.rules: Rules = ()  # node rules of plugins: part of the shapes of its tasks
-        self.placed = _NO_COUNTS  # tasks that it holds
-        self.evicted = _NO_COUNTS  # tasks that are releasing because we evicted them
-        self.pending = _NONE_PENDING  # the next to start is last
-        self._others = _NO_OTHERS  # the tasks that are not pending
+        self.placed = _NO_COUNTS  # tasks that it holds; counts of a single shape are shared and never change
+        self.evicted = _NO_COUNTS  # tasks that are releasing because we evicted them; the same
+        self._pending: Pending = ()
+        self._others: tuple[Task, ...] | dict[Task, None] = ()  # the tasks that are not pending
         self.unsorted = False
         self.running = 0  # tasks that are placed
         self.shown = 0  # those of them that the API has confirmed
@@ -67,17 +80,40 @@ class Job:
         """Its tasks by key: a new dictionary each time, while ``each_task`` is cheap."""
         return {task.key: task for task in self.each_task()}
 
+    @property
+    def pending(self) -> Grouped:
+        """Its pending tasks by shape, the next to start last. To be read only, and not to be kept."""
+        pending = self._pending
+        return pending if isinstance(pending, dict) else grouped(pending)
+
+    def awaits(self, shape: TaskShape) -> bool:
+        """Whether a task of this shape is pending."""
+        pending = self._pending
+        return shape in pending if isinstance(pending, dict) else has_shape(pending, shape)
+
+    def next_tasks(self) -> list[Task]:
+        """Of each shape that requests something, the task that would start next, in task order."""
+        if isinstance(self._pending, dict):
+            found = [waiting[-1] for shape, waiting in self._pending.items() if shape.ask]
+        else:
+            found = list({task.shape: task for task in self._pending if task.shape.ask}.values())
+        if len(found) > 1:
+            found.sort(key=by_order)
+        return found
+
     def each_task(self) -> list[Task]:
         """All of its tasks: the pending ones first."""
-        if len(self.pending) == 1:
-            (waiting,) = self.pending.values()
-            return [*waiting, *self._others]
-        return [*[task for waiting in self.pending.values() for task in waiting], *self._others]
+        return [*list_tasks(self._pending), *self._others]
+
+    @property
+    def pending_count(self) -> int:
+        """How many tasks are pending."""
+        return count_tasks(self._pending)
 
     @property
     def task_count(self) -> int:
         """How many tasks it has."""
-        return sum(map(len, self.pending.values())) + len(self._others)
+        return self.pending_count + len(self._others)
 
     @property
     def unfinished(self) -> Counts:
@@ -90,7 +126,8 @@ class Job:
     @property
     def unfinished_tasks(self) -> int:
         """How many tasks are placed or pending."""
-        return self.running + sum(map(len, self.pending.values()))
+        pending = self._pending
+        return self.running + (len(pending) if isinstance(pending, tuple) else count_tasks(pending))
 
     @property
     def held(self) -> list[int]:
@@ -122,32 +159,37 @@ class Job:
         elif task.evicted:
             self.evicted = _counted(self.evicted, task.shape, 1)
 
+    def settle(self) -> None:
+        """Hold few pending tasks in less memory, after the job has changed: it may wait for long now."""
+        self._pending = together(self._pending)
+
     def _await(self, task: Task) -> None:
-        waiting = self.pending.get(task.shape)
-        if waiting is not None:
-            waiting.append(task)
-            self.unsorted = True
-        elif self.pending:
-            self.pending[task.shape] = [task]
-        else:
-            self.pending = {task.shape: [task]}
+        pending = self._pending
+        self.unsorted = self.unsorted or (bool(pending) and self.awaits(task.shape))
+        self._pending = with_next(pending, task)
 
     def _keep(self, task: Task) -> None:
-        if self._others:
-            self._others[task] = None
-        else:
-            self._others = {task: None}
+        if isinstance(self._others, tuple):
+            if len(self._others) < FEW:
+                self._others = (*self._others, task)
+                return
+            self._others = dict.fromkeys(self._others)
+        self._others[task] = None
 
     def _drop(self, task: Task) -> None:
-        del self._others[task]
-        if not self._others:
-            self._others = _NO_OTHERS
+        if isinstance(self._others, tuple):
+            at = self._others.index(task)
+            self._others = (*self._others[:at], *self._others[at + 1 :])
+        else:
+            del self._others[task]
+            if not self._others:
+                self._others = ()
 
     def leave(self, task: Task) -> None:
         """Exactly undo ``enter``."""
         status = task.status
         if status is TaskStatus.PENDING:
-            self._await_no_more(task)
+            self._pending = without(self._pending, task)
             return
         self._drop(task)
         if status.held:
@@ -159,35 +201,25 @@ class Job:
         elif task.evicted:
             self.evicted = _counted(self.evicted, task.shape, -1)
 
-    def _await_no_more(self, task: Task) -> None:
-        """Drop a pending task: fast for the next of its shape."""
-        waiting = self.pending[task.shape]
-        if waiting[-1] is task:
-            waiting.pop()
-        else:
-            waiting.remove(task)
-        if not waiting:
-            del self.pending[task.shape]
-            if not self.pending:
-                self.pending = _NONE_PENDING
-
     def start(self, task: Task) -> None:
         """Mark a pending task as placed."""
-        self._await_no_more(task)
-        self._keep(task)
+        pending, others = self._pending, self._others
+        group = pending[task.shape] if isinstance(pending, dict) else None
+        if group is not None and len(group) > 1 and group[-1] is task:  # hot path of jobs with many tasks
+            group.pop()
+        else:
+            self._pending = without(pending, task)
+        if isinstance(others, dict):
+            others[task] = None
+        else:
+            self._keep(task)
         self.running += 1
         self.placed = _counted(self.placed, task.shape, 1)
 
     def unstart(self, task: Task) -> None:
         """Exactly undo ``start``."""
         self._drop(task)
-        waiting = self.pending.get(task.shape)
-        if waiting is None:
-            self._await(task)
-        elif task.order < waiting[-1].order:
-            waiting.append(task)
-        else:
-            insort(waiting, task, key=_backwards)
+        self._pending = with_sorted(self._pending, task)
         self.running -= 1
         self.placed = _counted(self.placed, task.shape, -1)
 
@@ -219,11 +251,10 @@ class Job:
         return all(roles[role] >= least for role, least in minimums.items())
 
     def sort_pending(self) -> None:
-        """Sort the pending tasks in task order after some were added."""
+        """Group the pending tasks, and sort them in task order after some were added."""
+        groups = self._pending = grouped(self._pending)
         if self.unsorted:
-            for shape, waiting in self.pending.items():
-                if len(waiting) > 1:  # a new list, because one that grew task by task has room for more
-                    self.pending[shape] = sorted(waiting, key=_by_order, reverse=True)
+            sort_tasks(groups)
             self.unsorted = False
 
     def validate(self) -> None:
@@ -237,42 +268,32 @@ class Job:
         assert (fresh.running, fresh.succeeded, fresh.shown) == (self.running, self.succeeded, self.shown)
         assert fresh.pending.keys() == self.pending.keys()
         for shape, waiting in self.pending.items():
-            assert sorted(waiting, key=_by_order) == sorted(fresh.pending[shape], key=_by_order)
+            assert sorted(waiting, key=by_order) == sorted(fresh.pending[shape], key=by_order)
             if not self.unsorted:
-                assert waiting == sorted(waiting, key=_by_order, reverse=True), f"{self.key}: out of order"
-        assert not _NO_COUNTS and not _NONE_PENDING and not _NO_OTHERS, "what all jobs share was changed"
+                assert waiting == sorted(waiting, key=by_order, reverse=True), f"{self.key}: out of order"
+        assert sum(map(len, self.pending.values())) == self.pending_count
+        assert not _NO_COUNTS, "what all jobs share was changed"
+        for counts in (self.placed, self.evicted):
+            for shape, number in counts.items():
+                assert shape.alone(number) == {shape: number}, "what jobs of one shape share was changed"
 
     def __repr__(self) -> str:
         return f"Job({self.key})"
 
 
 def _counted(counts: Counts, shape: TaskShape, change: int) -> Counts:
-    """The counts with so many tasks more of a shape: changed in place, unless they are those that all jobs share."""
+    """The counts with so many tasks more of a shape: changed in place if they are of several shapes."""
     number = counts.get(shape, 0) + change
-    if not counts:
-        return {shape: number}
+    shapes = len(counts)
+    if shapes < 2:
+        if shapes == 0 or shape in counts:
+            return shape.alone(number) if number else _NO_COUNTS
+        return {**counts, shape: number}
     if number:
         counts[shape] = number
         return counts
     del counts[shape]
-    return counts or _NO_COUNTS
-
-
-class _Backwards:
-    """Reverses an order, for lists sorted largest first."""
-
-    __slots__ = ("order",)
-
-    def __init__(self, order: TaskOrder) -> None:
-        self.order = order
-
-    def __lt__(self, other: _Backwards) -> bool:
-        return other.order < self.order
-
-
-def _backwards(task: Task) -> _Backwards:
-    return _Backwards(task.order)
-
-
-def _by_order(task: Task) -> TaskOrder:
-    return task.order
+    if shapes == 2:
+        ((other, left),) = counts.items()
+        return other.alone(left)
+    return counts

@@ -26,10 +26,14 @@ Rules = tuple[tuple[str, Hashable], ...]
 """The rules of plugins for a job, by plugin name. Most jobs have none."""
 
 
+SHARED_COUNTS = 64
+"""Jobs that have up to so many tasks of one shape share their counts."""
+
+
 class TaskShape:
     """A request with its constraints, shared by all equal tasks. Compared by identity."""
 
-    __slots__ = ("ask", "constraints", "coupled", "identity", "index", "items", "role", "rules", "topology")
+    __slots__ = ("_alone", "ask", "constraints", "coupled", "identity", "index", "items", "role", "rules", "topology")
 
     def __init__(
         self,
@@ -50,8 +54,18 @@ class TaskShape:
         rule = self.rule_of(NETWORK_TOPOLOGY) if rules else None
         self.topology = rule if isinstance(rule, TopologyRule) else None
         by_cards = any(isinstance(one, CardRule) and one.concerns(items) for _, one in rules)
+        self._alone: dict[int, dict[TaskShape, int]] = {}
         # Whether its feasible nodes depend on the placement of other pods.
         self.coupled = by_cards or identity is not None or constraints.coupled
+
+    def alone(self, number: int) -> dict[TaskShape, int]:
+        """The counts of so many tasks of this shape alone: one object for all jobs that have few. Never changed."""
+        found = self._alone.get(number)
+        if found is None:
+            found = {self: number}
+            if number <= SHARED_COUNTS:
+                self._alone[number] = found
+        return found
 
     @property
     def scored_by_pods(self) -> bool:

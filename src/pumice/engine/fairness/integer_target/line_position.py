@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from pumice.engine.fairness.integer_target.task_line import Line
+from pumice.engine.fairness.integer_target.task_line import SHORT, Line
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode, own_target
+from pumice.engine.fairness.share_tree.shared_vectors import shared_vector
 from pumice.model.specs import Items
+
+
+def share_taken(leaf: JobNode) -> None:
+    """After the units of a job were counted anew: let it share the counts with jobs that have the same."""
+    if len(leaf.taken) <= SHORT:
+        leaf.taken = shared_vector(tuple(leaf.taken))
+
+
+def count_taken(leaf: JobNode, run: int, units: int) -> None:
+    """Count units of a run as handed out (negative: as taken back)."""
+    if len(leaf.taken) <= SHORT:
+        leaf.taken = list(leaf.taken)  # it may have been shared
+    leaf.taken[run] += units
 
 
 def first_left(leaf: JobNode) -> int:
@@ -36,14 +50,15 @@ def set_head(leaf: JobNode, run: int) -> None:
         return
     node = leaf.parent
     while node is not None:
+        inner = node.inner
         if leaf.head:
-            heads = node.held_heads if leaf.head_held else node.waiting_heads
+            heads = inner.held_heads if leaf.head_held else inner.waiting_heads
             if heads[leaf.head] > 1:
                 heads[leaf.head] -= 1
             else:
                 del heads[leaf.head]
         if head:
-            heads = node.held_heads if held else node.waiting_heads
+            heads = inner.held_heads if held else inner.waiting_heads
             heads[head] = heads.get(head, 0) + 1
         node = node.parent
     leaf.head, leaf.head_held = head, held

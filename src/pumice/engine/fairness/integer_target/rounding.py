@@ -28,13 +28,21 @@ from collections.abc import Iterable
 
 from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds
 from pumice.engine.fairness.integer_target.headroom import Headroom
-from pumice.engine.fairness.integer_target.line_position import add_to_targets, first_left, running_left, set_head
+from pumice.engine.fairness.integer_target.line_position import (
+    add_to_targets,
+    count_taken,
+    first_left,
+    running_left,
+    set_head,
+    share_taken,
+)
 from pumice.engine.fairness.integer_target.task_line import Line, line_of
 from pumice.engine.fairness.integer_target.unit_passes import TOLERANCE, Given, UnitGroups, UnitPasses
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs
 from pumice.engine.fairness.preemption_rules.task_rights import count_integer_tasks
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT
-from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode, shared_zeros
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.shared_vectors import shared_vector, shared_zeros
 from pumice.engine.fairness.share_tree.tree import ShareTree
 
 HAIR = 4  # parts in this many: more than a target may be below the integer that it was set to
@@ -88,8 +96,11 @@ class IntegerTargets:
                     passes.run(UnitGroups(node, [node]), self._given.setdefault(node, []))
             else:
                 passes.run(UnitGroups(tree.root, nodes), [])
-        for leaf in (*moved, *self._before):
+        for leaf in self._before:
             self._note_shortfall(leaf)
+            if leaf.integer_target is not leaf.base:
+                leaf.integer_target = shared_vector(tuple(leaf.integer_target))
+                share_taken(leaf)
         tree.moved.clear()
         self._everything = False
         changed = [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]
@@ -142,7 +153,7 @@ class IntegerTargets:
         self._passes.touch(leaf)
         add_to_targets(leaf, leaf.line[run].items, -1)
         leaf.integer_tasks -= leaf.line[run].tasks
-        leaf.taken[run] -= 1
+        count_taken(leaf, run, -1)
         leaf.run = min(leaf.run, run)
         set_head(leaf, leaf.run)
 
@@ -190,8 +201,7 @@ class IntegerTargets:
                     missing[j] -= fit * amount * EXACT
             if fit < number and (not unlike or tasks > 1):
                 break
-        if not any(taken):
-            leaf.taken = shared_zeros(len(taken))
+        share_taken(leaf)
         self._move_to_base(leaf, whole)
 
     def _set_base_to_all(self, leaf: JobNode) -> None:
@@ -205,10 +215,10 @@ class IntegerTargets:
         self._move_to_base(leaf, whole)
 
     def _move_to_base(self, leaf: JobNode, whole: list[int]) -> None:
-        leaf.base = whole if any(whole) else shared_zeros(len(whole))
         if whole != leaf.integer_target:
             pairs = enumerate(zip(whole, leaf.integer_target, strict=True))
             add_to_targets(leaf, tuple((j, new - old) for j, (new, old) in pairs if new != old), 1)
+        leaf.base = leaf.integer_target = shared_vector(tuple(whole))
         set_head(leaf, first_left(leaf))
 
     def _limit_bases(self, bounds: SolverBounds) -> Headroom:

@@ -6,6 +6,7 @@ task is a unit. Consecutive equal units form one run.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pumice.model.specs import Items
@@ -24,6 +25,9 @@ class UnitRun(NamedTuple):
 
 
 Line = tuple[UnitRun, ...]
+
+SHORT = 8
+"""Jobs whose lines have up to so many runs share what is equal: most jobs have one or two."""
 
 
 def line_of(leaf: JobNode) -> Line:
@@ -47,7 +51,13 @@ def line_of(leaf: JobNode) -> Line:
             runs.append(UnitRun(items, 1, waiting, False))
     if demand.reserve:
         runs.append(UnitRun(demand.reserve, 0, 1, False))
-    return tuple(runs)
+    return _shared(tuple(runs)) if len(runs) <= SHORT else tuple(runs)
+
+
+@lru_cache(maxsize=1 << 12)
+def _shared(line: Line) -> Line:
+    """This line, one object for all jobs that have an equal one."""
+    return line
 
 
 def _line_of_unlike(leaf: JobNode) -> Line:
@@ -72,4 +82,4 @@ def _line_of_unlike(leaf: JobNode) -> Line:
             runs.append(UnitRun(items, 1, 1, here))
     if leaf.demand.reserve:
         runs.append(UnitRun(leaf.demand.reserve, 0, 1, False))
-    return tuple(runs)
+    return _shared(tuple(runs)) if len(runs) <= SHORT else tuple(runs)

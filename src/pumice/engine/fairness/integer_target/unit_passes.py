@@ -16,11 +16,17 @@ favour of what a job reserves for pods still to be created.
 from __future__ import annotations
 
 from pumice.engine.fairness.integer_target.headroom import Headroom
-from pumice.engine.fairness.integer_target.line_position import add_to_targets, first_left, running_left, set_head
+from pumice.engine.fairness.integer_target.line_position import (
+    add_to_targets,
+    count_taken,
+    first_left,
+    running_left,
+    set_head,
+)
 from pumice.engine.fairness.integer_target.unit_walk import UnitWalk
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
-from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode, shared_zeros
+from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items
 
 TOLERANCE = 10**6
@@ -109,8 +115,7 @@ class UnitPasses:
     def touch(self, leaf: JobNode) -> None:
         """Remember the integer target of a job that is about to change."""
         if leaf not in self._before:
-            whole = leaf.integer_target
-            self._before[leaf] = whole if whole is shared_zeros(len(whole)) else list(whole)
+            self._before[leaf] = leaf.integer_target  # a change gives the job another vector
 
     def _standing(self, step: Step, jobs: list[JobNode], *, held: bool) -> list[JobNode]:
         """The jobs with heterogeneous tasks that have a unit for a step, wherever it is in their lines.
@@ -270,9 +275,7 @@ class UnitPasses:
         step.given.append((leaf, run))
         add_to_targets(leaf, items, 1)
         leaf.integer_tasks += tasks
-        if leaf.taken is shared_zeros(len(leaf.taken)):
-            leaf.taken = list(leaf.taken)
-        leaf.taken[run] += 1
+        count_taken(leaf, run, 1)
         if self.headroom is not None:
             self.headroom.take(leaf, items)
         first = first_left(leaf)

@@ -310,7 +310,7 @@ def _recount(leaf: JobNode, old: Items | None, new: Items | None) -> None:
         leaf.parent.child_heap.changed.append(leaf)
     node: ShareNode | None = leaf.parent
     while node is not None:
-        count, changed = node.able_count, False
+        count, changed = node.inner.able_count, False
         for j, _ in old or ():
             count[j] -= 1
             changed = changed or not count[j]

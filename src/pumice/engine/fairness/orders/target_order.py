@@ -146,10 +146,11 @@ class TargetOrder(HeapOrder):
         self.tree.flag(leaf)
         node: ShareNode | None = leaf.parent
         while node is not None:
-            if able is not was_able and _count(node.able_count, was_able, able):
-                node.able_asks = tuple(j for j, n in enumerate(node.able_count) if n)
-            if owed is not was_owed and _count(node.owed_count, was_owed, owed):
-                node.owed_asks = tuple(j for j, n in enumerate(node.owed_count) if n)
+            inner = node.inner
+            if able is not was_able and _count(inner.able_count, was_able, able):
+                node.able_asks = tuple(j for j, n in enumerate(inner.able_count) if n)
+            if owed is not was_owed and _count(inner.owed_count, was_owed, owed):
+                node.owed_asks = tuple(j for j, n in enumerate(inner.owed_count) if n)
             parent = node.parent
             if parent is not None and not node.dirty:
                 node.dirty = True
@@ -317,11 +318,12 @@ def _count_above(start: ShareNode, ask: Items, able: int, owed: int) -> None:
     """Count so many candidates with this request more at a node and all its ancestors."""
     node: ShareNode | None = start
     while node is not None:
+        able_count, owed_count = node.inner.able_count, node.inner.owed_count
         for j, _ in ask:
-            node.able_count[j] += able
-            node.owed_count[j] += owed
-        node.able_asks = tuple([j for j, n in enumerate(node.able_count) if n])
-        node.owed_asks = tuple([j for j, n in enumerate(node.owed_count) if n])
+            able_count[j] += able
+            owed_count[j] += owed
+        node.able_asks = tuple([j for j, n in enumerate(able_count) if n])
+        node.owed_asks = tuple([j for j, n in enumerate(owed_count) if n])
         parent = node.parent
         if parent is not None and not node.dirty:
             node.dirty = True

@@ -10,6 +10,7 @@ tasks make up the gang.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pumice.model.specs import Items
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from pumice.engine.fairness.share_tree.share_node import JobNode
 
 
-_NO_TASKS: dict[Items, int] = {}  # shared by all jobs that are entitled to none; never changed
+@lru_cache(maxsize=1 << 12)
+def _shared_counts(counts: tuple[tuple[Items, int], ...]) -> dict[Items, int]:
+    """These counts, one object for all jobs that are entitled to the same; never changed."""
+    return dict(counts)
 
 
 def count_integer_tasks(leaf: JobNode) -> dict[Items, int] | None:
@@ -29,7 +33,7 @@ def count_integer_tasks(leaf: JobNode) -> dict[Items, int] | None:
     for run, units in zip(leaf.line, leaf.taken, strict=True):
         if units and run.tasks:
             counts[run.items] = counts.get(run.items, 0) + units
-    return counts or _NO_TASKS
+    return _shared_counts(tuple(counts.items()))
 
 
 def is_owed(leaf: JobNode, ask: Items) -> bool:

@@ -14,6 +14,8 @@ from typing import Any
 from pumice.engine.fairness.integer_target.task_line import Line
 from pumice.engine.fairness.share_tree.demand import NO_DEMAND
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, Equality, EqualJobs
+from pumice.engine.fairness.share_tree.inner_parts import InnerParts
+from pumice.engine.fairness.share_tree.shared_vectors import Counters, no_counters, shared_dues, shared_zeros
 from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task
@@ -62,28 +64,15 @@ class ChildHeap:
 _SERIALS = count()
 _NO_FRONT = ChildHeap()
 _NO_CHILDREN: dict[ChildKey, ShareNode] = {}
-_NO_BRANCHES: dict[BranchKey, ShareNode] = {}
-_NO_HEADS: dict[Items, int] = {}
-_NO_EQUALS: dict[Equality, EqualJobs] = {}
 _NO_STARTS: list[int] = []
-_ZEROS: dict[int, list[int]] = {}
-_NO_DUES: dict[int, list[float]] = {}
-
-
-def shared_zeros(width: int) -> list[int]:
-    """A vector of zeros that all jobs share for which it has not become another one; never changed in place."""
-    return _ZEROS.setdefault(width, [0] * width)
-
-
-def shared_dues(width: int) -> list[float]:
-    """The same of floats."""
-    return _NO_DUES.setdefault(width, [0.0] * width)
 
 
 def own_target(leaf: JobNode) -> None:
-    """Before the integer target of a job changes in place: give it a vector of its own."""
-    if leaf.integer_target is _ZEROS.get(len(leaf.integer_target)):
-        leaf.integer_target = list(leaf.integer_target)
+    """Before the integer target of a job changes in place: give it a vector of its own. It may have been shared."""
+    leaf.integer_target = list(leaf.integer_target)
+
+
+_NOTHING_INSIDE = InnerParts(0)
 
 
 class ShareNode:
@@ -91,25 +80,17 @@ class ShareNode:
 
     __slots__ = (
         "able_asks",
-        "able_count",
-        "branches",
-        "ceiling",
         "child_heap",
         "children",
-        "claims",
-        "deserved",
+        "counters",
         "dirty",
         "due",
-        "elastic",
         "entitled",
-        "equal_jobs",
         "exact",
         "gone",
-        "guarantee",
         "heap_entry",
         "held",
-        "held_heads",
-        "inqueue",
+        "inner",
         "integer_target",
         "kind",
         "last_turn",
@@ -120,16 +101,11 @@ class ShareNode:
         "lent_flagged",
         "name",
         "owed_asks",
-        "owed_count",
         "parent",
-        "queue_name",
         "rank",
-        "request",
         "serial",
         "stale",
         "stale_owed",
-        "user_ceilings",
-        "waiting_heads",
         "weight",
     )
 
@@ -139,10 +115,7 @@ class ShareNode:
         self.parent = parent
         job = kind is NodeKind.JOB  # jobs have no children and are many: they share the empty containers
         self.children: dict[ChildKey, ShareNode] = _NO_CHILDREN if job else {}
-        self.branches: dict[BranchKey, ShareNode] = _NO_BRANCHES if job else {}  # children that are no jobs
-        self.equal_jobs: dict[Equality, EqualJobs] = _NO_EQUALS if job else {}  # the jobs among the children, in groups
         self.weight = 1.0
-        self.queue_name: str | None = None  # the Queue object behind a queue node
         self.serial: Any = next(_SERIALS)  # Any: the same object is a key of several tables, compiled too
         self.rank: Rank = (0, kind, name, self.serial)  # the final tie-break
         # Jobs that hold nothing share one vector of zeros: ``charge`` makes their own. So do those without a target.
@@ -157,29 +130,12 @@ class ShareNode:
         self.latest_owed = 0  # the same over starts made while owed (docs/fairness.md, section 3.2, ties in rounding)
         self.stale_owed = False
         self.last_turn = 0  # when a queue or job was last served while owed, whether or not that task still runs
-        # Bounds, where some plugin sets them (docs/fairness.md, sections 6.1 to 6.3 and 8.3).
-        self.guarantee: list[int] | None = None  # reserved: unavailable to other queues
-        self.ceiling: list[int] | None = None  # real capability: the most that may be held below
-        self.deserved: Items | None = None  # deserved amount; of the resources named, zeros included
-        self.user_ceilings: dict[str, list[int]] | None = None  # of a leaf queue: the most each user may hold
-        # Of a queue: the holdings of its jobs and the claims of its child queues; kept while any queue has a guarantee.
-        nothing = shared_zeros(width)
-        self.claims: list[int] = nothing if job else [0] * width
-        # More counters of every level (docs/fairness.md, section 6.6): total demand; admitted but not yet held; held
-        # beyond what must run. Most jobs never have any of the last two, and none of the three without a ledger.
-        self.request: list[int] = nothing if job else [0] * width
-        self.inqueue: list[int] = nothing if job else [0] * width
-        self.elastic: list[int] = nothing if job else [0] * width
-        # Rounding (see ``rounding``): the integer targets below, and the next units of the jobs below, counted by their
-        # request; of running units, and of pending ones.
-        self.integer_target: list[int] = nothing if job else [0] * width
-        self.held_heads: dict[Items, int] = _NO_HEADS if job else {}
-        self.waiting_heads: dict[Items, int] = _NO_HEADS if job else {}
+        # What only queues and namespaces have; one empty object for all jobs.
+        self.inner = _NOTHING_INSIDE if job else InnerParts(width)
+        # Request, inqueue and elastic (see ``usage_ledger``). Those of jobs never change in place: most are equal.
+        self.counters: Counters = no_counters(width) if job else ([0] * width, [0] * width, [0] * width)
+        self.integer_target: list[int] = shared_zeros(width) if job else [0] * width  # below (see ``rounding``)
         self.gone = False  # removed from the tree
-        # Candidates below, counted per resource that their units ask for; resources with a count > 0 are requested.
-        # A job has no counts: it is one candidate or none.
-        self.able_count: list[int] = nothing if job else [0] * width
-        self.owed_count: list[int] = nothing if job else [0] * width
         self.able_asks: tuple[int, ...] = ()
         self.owed_asks: tuple[int, ...] = ()
         self.child_heap = _NO_FRONT if job else ChildHeap()
@@ -197,6 +153,113 @@ class ShareNode:
         self.entitled = [(amount + EXACT // 2) // EXACT for amount in exact]
         self.due = [amount / EXACT for amount in exact]
         return True
+
+    @property
+    def branches(self) -> dict[BranchKey, ShareNode]:
+        """Children that are no jobs."""
+        return self.inner.branches
+
+    @property
+    def equal_jobs(self) -> dict[Equality, EqualJobs]:
+        """The jobs among the children, in groups."""
+        return self.inner.equal_jobs
+
+    @property
+    def queue_name(self) -> str | None:
+        """The name of the Queue object behind a queue."""
+        return self.inner.queue_name
+
+    @queue_name.setter
+    def queue_name(self, queue_name: str | None) -> None:
+        self.inner.queue_name = queue_name
+
+    @property
+    def guarantee(self) -> list[int] | None:
+        """What is reserved: unavailable to other queues."""
+        return self.inner.guarantee
+
+    @guarantee.setter
+    def guarantee(self, guarantee: list[int] | None) -> None:
+        self.inner.guarantee = guarantee
+
+    @property
+    def ceiling(self) -> list[int] | None:
+        """Real capability: the most that may be held below."""
+        return self.inner.ceiling
+
+    @ceiling.setter
+    def ceiling(self, ceiling: list[int] | None) -> None:
+        self.inner.ceiling = ceiling
+
+    @property
+    def deserved(self) -> Items | None:
+        """Deserved amount; of the resources named, zeros included."""
+        return self.inner.deserved
+
+    @deserved.setter
+    def deserved(self, deserved: Items | None) -> None:
+        self.inner.deserved = deserved
+
+    @property
+    def user_ceilings(self) -> dict[str, list[int]] | None:
+        """Of a leaf queue: the most each user may hold."""
+        return self.inner.user_ceilings
+
+    @user_ceilings.setter
+    def user_ceilings(self, user_ceilings: dict[str, list[int]] | None) -> None:
+        self.inner.user_ceilings = user_ceilings
+
+    @property
+    def claims(self) -> list[int]:
+        """Of a queue: the holdings of its jobs and the claims of its child queues."""
+        return self.inner.claims
+
+    @claims.setter
+    def claims(self, claims: list[int]) -> None:
+        self.inner.claims = claims
+
+    @property
+    def held_heads(self) -> dict[Items, int]:
+        """The running units that jobs below offer next, counted by their request."""
+        return self.inner.held_heads
+
+    @property
+    def waiting_heads(self) -> dict[Items, int]:
+        """The same of pending units."""
+        return self.inner.waiting_heads
+
+    @property
+    def able_count(self) -> list[int]:
+        """Candidates below, counted per resource that their units ask for."""
+        return self.inner.able_count
+
+    @able_count.setter
+    def able_count(self, able_count: list[int]) -> None:
+        self.inner.able_count = able_count
+
+    @property
+    def owed_count(self) -> list[int]:
+        """The same of owed candidates."""
+        return self.inner.owed_count
+
+    @owed_count.setter
+    def owed_count(self, owed_count: list[int]) -> None:
+        self.inner.owed_count = owed_count
+
+    @property
+    def request(self) -> list[int]:
+        """Total demand, holdings included."""
+        return self.counters[0]
+
+    @property
+    def inqueue(self) -> list[int]:
+        """What was promised on enqueue and is not held yet."""
+        return self.counters[1]
+
+    @property
+    def elastic(self) -> list[int]:
+        """What is held beyond what must run."""
+        return self.counters[2]
 
     @property
     def path(self) -> str:
@@ -284,7 +347,7 @@ class JobNode(ShareNode):
         self.arrival = 0  # when it began to wait for that unit: a number that grows from job to job
         self.waiting_line: WaitingLine | None = None  # the equal jobs among which it waits; None: by itself
         self.starts: list[int] = _NO_STARTS  # start times of the tasks it holds, ascending
-        self.owed_starts: list[int] = _NO_STARTS  # those made while it was owed
+        self.owed_starts: list[int] = _NO_STARTS  # those made while it was owed; the same list while all of them were
         self.before: tuple[int, ...] = ()  # keys of the plugins before the share in the tiers
         self.after: tuple[int, ...] = ()  # and after it
         self.rank_class: tuple[int, ...] = ()  # the permanent part of ``before``: the job's class in the target
@@ -297,8 +360,8 @@ class JobNode(ShareNode):
         self.integer_task_counts: dict[Items, int] | None = None  # heterogeneous tasks, by kind (see ``task_rights``)
         self.base: list[int] = shared_zeros(width)  # the part of its integer target that its own entitlement covers
         self.integer_line: Line | None = None  # all of its units; None: its holdings or demand have changed
-        # The line from which units are handed out, and how many of each run are; the first run with units left, the run
-        # that the job offers in a pass, and the request of a unit of that run.
+        # The line from which units are handed out, and how many of each run are (shared); the first run with units
+        # left, the run that the job offers in a pass, and the request of a unit of that run.
         self.line: Line = ()
         self.taken: list[int] = shared_zeros(0)
         self.run = 0

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pumice.engine.fairness.share_tree.equal_jobs import EqualJobs
-from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode, shared_zeros
+from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
+from pumice.engine.fairness.share_tree.shared_vectors import shared_zeros
 from pumice.engine.fairness.share_tree.start_times import add_starts, remove_starts
 from pumice.engine.fairness.share_tree.usage_sums import claim, claim_anew, count_job
 from pumice.engine.state.job import Job
@@ -132,13 +133,16 @@ class ShareTree:
     def charge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Charge started tasks of a job to its whole path."""
         if not leaf.starts:
-            leaf.starts, leaf.owed_starts, leaf.held = [], [], list(leaf.held)
+            leaf.starts = leaf.owed_starts = []
+        if not owed:
+            _part_starts(leaf)
         add_starts(leaf.starts, stamp, tasks)
-        if owed:
+        if owed and leaf.owed_starts is not leaf.starts:
             add_starts(leaf.owed_starts, stamp, tasks)
         if leaf.user_held is not None:
             for j, amount in items:
                 leaf.user_held[j] += amount
+        leaf.held = list(leaf.held)  # it may be shared
         node: ShareNode = leaf
         while True:
             held = node.held
@@ -190,12 +194,15 @@ class ShareTree:
 
     def uncharge(self, leaf: JobNode, items: Items, stamp: int, tasks: int = 1, owed: bool = True) -> None:
         """Exactly undo ``charge``."""
+        if not owed:
+            _part_starts(leaf)
         remove_starts(leaf.starts, stamp, tasks)
-        if owed:
+        if owed and leaf.owed_starts is not leaf.starts:
             remove_starts(leaf.owed_starts, stamp, tasks)
         if leaf.user_held is not None:
             for j, amount in items:
                 leaf.user_held[j] -= amount
+        leaf.held = list(leaf.held)
         node: ShareNode = leaf
         while True:
             held = node.held
@@ -249,18 +256,13 @@ class ShareTree:
         more = [0] * (width - self.width)
         for node in self.root.walk():
             node.held, node.integer_target = _widened(node.held, width), _widened(node.integer_target, width)
-            node.able_count, node.owed_count = _widened(node.able_count, width), _widened(node.owed_count, width)
-            bounds = (node.guarantee or [], node.ceiling or [])  # zero of the new resources until bounds are set again
-            for vector in bounds:
-                vector.extend(more)
-            for equals in node.equal_jobs.values():
-                equals.widen(len(more))
+            if not isinstance(node, JobNode):
+                _widen_inner(node, width)
             if not isinstance(node, JobNode) or node.equals is None:
                 node.exact, node.entitled = _widened(node.exact, width), _widened(node.entitled, width)
                 node.due = [*node.due, *[0.0] * len(more)]
-            node.claims = _widened(node.claims, width)
-            node.request, node.inqueue = _widened(node.request, width), _widened(node.inqueue, width)
-            node.elastic = _widened(node.elastic, width)
+            request, inqueue, elastic = node.counters
+            node.counters = _widened(request, width), _widened(inqueue, width), _widened(elastic, width)
             if isinstance(node, JobNode):
                 node.base = _widened(node.base, width)
         self.width = width
@@ -282,6 +284,22 @@ class ShareTree:
             if node.kind is not NodeKind.JOB:
                 total = [sum(column) for column in zip(*(c.held for c in node.children.values()), strict=True)]
                 assert (total or [0] * self.width) == node.held, f"{node.path}: children do not add up"
+
+
+def _part_starts(leaf: JobNode) -> None:
+    """Before a start that was not owed is added or removed: it is in only one of the lists."""
+    if leaf.owed_starts is leaf.starts:
+        leaf.owed_starts = list(leaf.starts)
+
+
+def _widen_inner(node: ShareNode, width: int) -> None:
+    """Extend what a queue or namespace has beyond what jobs have, too."""
+    node.able_count, node.owed_count = _widened(node.able_count, width), _widened(node.owed_count, width)
+    node.claims = _widened(node.claims, width)
+    for vector in (node.guarantee or [], node.ceiling or []):  # zero of the new resources until bounds are set again
+        vector.extend([0] * (width - len(vector)))
+    for equals in node.equal_jobs.values():
+        equals.widen(width - len(equals.exact))
 
 
 def _widened(vector: list[int], width: int) -> list[int]:

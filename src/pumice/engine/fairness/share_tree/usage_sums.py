@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pumice.engine.fairness.share_tree.shared_vectors import shared_counters
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def claim_anew(queues: list[ShareNode]) -> None:
 
 def count_job(leaf: JobNode, request: list[int], inqueue: list[int], elastic: list[int]) -> None:
     """Set the counters of a job and carry the difference up to the root."""
-    new, old = (request, inqueue, elastic), (leaf.request, leaf.inqueue, leaf.elastic)
+    new, old = (request, inqueue, elastic), leaf.counters
     if new == old:
         return
     moved = [
@@ -57,7 +58,7 @@ def count_job(leaf: JobNode, request: list[int], inqueue: list[int], elastic: li
         for j, (afters, befores) in enumerate(zip(zip(*new, strict=True), zip(*old, strict=True), strict=True))
         if afters != befores
     ]
-    leaf.request, leaf.inqueue, leaf.elastic = new  # not in place: the old ones may be shared zeros
+    leaf.counters = shared_counters(tuple(request), tuple(inqueue), tuple(elastic))
     node = leaf.parent
     while node is not None:
         for j, asked, promised, spare in moved:
