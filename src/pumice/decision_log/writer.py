@@ -50,9 +50,9 @@ from pumice.engine.preemption.cooldown import PreemptionCooldown
 
 log = logging.getLogger(__name__)
 
-SIZE = 4 << 20
+SIZE = 1 << 20
 """Bytes after which a new file starts, by default. Each begins with a snapshot: to show a moment, one is replayed."""
-FILES = 128
+FILES = 512
 """Number of files kept, by default."""
 QUIET = 60
 """The most idle cycles that share a line, and that a crash may lose."""

@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     "--decision-log-size",
     metavar="MIB",
     type=click.IntRange(1, 4096),
-    default=4,
+    default=1,
     show_default=True,
     help="Size at which a new log file is started.",
 )
 @click.option(
     "--decision-log-files",
     type=click.IntRange(2, 1000),
-    default=128,
+    default=512,
     show_default=True,
     help="Number of log files to keep.",
 )
