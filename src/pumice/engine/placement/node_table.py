@@ -8,22 +8,30 @@ so ties go to the name that sorts first.
 
 Each view of an uncoupled shape keeps a *witness*, some node where the shape fits now. The table therefore always knows
 which shapes fit nowhere, without searching.
+
+Where the engine is compiled, the loops over nodes run in C (``native_table``); the table and its views then have a
+``native`` part, which keeps the journal and the scores instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from math import inf, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pumice.engine.placement.domain_table import DomainTable
+from pumice.engine.placement.native_table import native_table, native_view
 from pumice.engine.plugins.plugin import CapacityWeights, Plugin
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.node_domains import NodeDomains
 from pumice.model.specs import Items
+
+if TYPE_CHECKING:
+    from pumice.engine.placement import node_kernel
 
 Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
@@ -43,6 +51,7 @@ class ShapeView:
         "everywhere",
         "linear",
         "mask",
+        "native",
         "possible",
         "resources",
         "scored_by_pods",
@@ -78,6 +87,7 @@ class ShapeView:
         self.seen = -1  # journal position that the scores reflect; -1: never computed
         self.witness = -1
         self.spares: list[int] = []  # other nodes where it fitted when a witness was last searched, the next one last
+        self.native: node_kernel.View | None = None  # follows the journal, if there is one, and then ``seen`` is unused
         self.complete_at = -1  # if witness and spares were all of them: the value of ``gains`` then
 
 
@@ -93,6 +103,7 @@ class NodeTable:
         self.idle: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self.epoch = 0
         self.journal: list[int] = []  # nodes whose idle capacity changed, in order
+        self._native: node_kernel.Table | None = None  # keeps the journal instead
         self._changed: NDArray[np.int64] = np.zeros(0, np.int64)  # per node, its last position in the journal
         self._offered: Scores = np.zeros((0, 0))  # allocatable as floats, infinite where it is zero
         self._schedulable: Mask = np.zeros(0, np.bool_)
@@ -124,6 +135,7 @@ class NodeTable:
         self.journal.clear()
         self.reserved = {}
         self._synced = 0
+        self._native = native_table([node.idle for node in self.nodes], self.idle, self._offered)
         self._views.clear()
         self._room_for.clear()
         self._watch = [{} for _ in self.nodes]
@@ -139,12 +151,19 @@ class NodeTable:
 
     def mark_changed(self, i: int) -> None:
         """Record that the idle capacity of the node with this index changed."""
+        if self._native is not None:
+            self._native.note(i)
+            return
         self._changed[i] = len(self.journal)
         self.journal.append(i)
 
     def compact(self) -> None:
         """Truncate the journal between cycles."""
-        if len(self.journal) > 4 * len(self.nodes) + 1000:
+        longest = 4 * len(self.nodes) + 1000
+        if self._native is not None:
+            if len(self._native) > longest:
+                self._native.forget()
+        elif len(self.journal) > longest:
             self.sync_idle()
             for view in self._views.values():
                 view.seen = 0 if view.seen == len(self.journal) else -1  # a lagging view is scored anew when read
@@ -160,6 +179,9 @@ class NodeTable:
 
     def sync_idle(self) -> None:
         """Bring the idle array up to date with the journal."""
+        if self._native is not None:
+            self._native.sync()
+            return
         journal = self.journal
         if self._synced < len(journal):
             for i in set(journal[self._synced :]):
@@ -201,6 +223,8 @@ class NodeTable:
         for j, amount in shape.items:
             fits &= self.allocatable[j] >= amount
         view.possible = bool(fits.any())
+        if self._native is not None:
+            view.native = native_view(self._native, view)
         return view
 
     def _score(self, view: ShapeView, which: slice | NDArray[np.intp]) -> Scores:
@@ -277,13 +301,18 @@ class NodeTable:
     def scored(self, shape: TaskShape) -> ShapeView:
         """The view of a shape, with its scores up to date."""
         view = self._views.get(shape) or self.view(shape)
-        if view.seen < len(self.journal):
+        if view.native is not None:
+            view.native.follow()
+        elif view.seen < len(self.journal):
             self._follow(view)
         return view
 
     def best_node(self, shape: TaskShape) -> int:
         """Index of the best node where a task of the shape fits now, -1 for none."""
-        view = self.scored(shape)
+        view = self._views.get(shape) or self.view(shape)
+        if view.native is not None and not (view.scored_by_pods or self.reserved or self.within is not None):
+            return view.native.best()
+        self.scored(shape)
         scores = view.scores
         if view.scored_by_pods:
             scores = self._scores_now(view)
@@ -403,35 +432,49 @@ class NodeTable:
                 return True
             self._watch[view.witness].pop(shape, None)
             view.witness = -1
-        spares = view.spares
-        while spares:
-            i = spares.pop()
-            if self._fits(view, i):
-                self._set_witness(view, i)
-                return True
+        i = self._next_spare(view)
+        if i >= 0:
+            self._set_witness(view, i)
+            return True
         if view.complete_at == self.gains:
             return False
+        if view.native is not None and not self.reserved:
+            count, spares = view.native.find_fitting(SPARES, None)
+            return self._take_witness(view, count, spares)
         self.sync_idle()
         fits = view.mask  # a witness needs enough idle capacity; its score does not matter
         for j, amount in view.shape.items:
             fits = fits & (self.idle[j] >= amount)
         return self._choose_witness(view, fits.nonzero()[0])
 
+    def _next_spare(self, view: ShapeView) -> int:
+        """The next spare where the shape still fits, taken from them; -1: there is none."""
+        spares = view.spares
+        if view.native is not None and not self.reserved:
+            return view.native.pop_fitting(spares) if spares else -1
+        while spares:
+            i = spares.pop()
+            if self._fits(view, i):
+                return i
+        return -1
+
     def _choose_witness(self, view: ShapeView, fitting: NDArray[np.intp]) -> bool:
         """Take one of the nodes with enough idle capacity as witness, others as spares; returns whether there is one.
 
-        Any will do; they are spread out, so that few shapes need a new witness when one node fills up.
+        They are spread out, so that few shapes need a new witness when one node fills up.
         """
         for i in self.reserved:
             if self._eats(view.shape, i):
                 fitting = fitting[fitting != i]
         count = len(fitting)
+        spares: list[int] = (fitting if count <= SPARES else fitting[:: count // SPARES]).tolist()
+        return self._take_witness(view, count, spares)
+
+    def _take_witness(self, view: ShapeView, count: int, spares: list[int]) -> bool:
+        """Take one of these nodes as witness, the others as spares; ``count``: how many nodes there were to choose."""
         view.complete_at = self.gains if count <= SPARES else -1
         if not count:
             return False
-        if count > SPARES:
-            fitting = fitting[:: count // SPARES]
-        spares: list[int] = fitting.tolist()
         self._set_witness(view, spares.pop(view.shape.index * 7919 % len(spares)))
         view.spares = spares
         return True
@@ -460,10 +503,15 @@ class NodeTable:
         found: list[TaskShape] = []
         for shape in shapes:
             view = self.view(shape)
-            fits = view.mask.take(which)
-            for j, amount in shape.items:
-                fits &= idle[j] >= amount
-            if self._choose_witness(view, which[fits]):
+            if view.native is not None and not self.reserved:
+                count, spares = view.native.find_fitting(SPARES, which)
+                fitting = self._take_witness(view, count, spares)
+            else:
+                fits = view.mask.take(which)
+                for j, amount in shape.items:
+                    fits &= idle[j] >= amount
+                fitting = self._choose_witness(view, which[fits])
+            if fitting:
                 found.append(shape)
             if not nowhere_else:
                 view.complete_at = -1
