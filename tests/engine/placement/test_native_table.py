@@ -89,17 +89,16 @@ class Both:
     def end(self) -> None:
         """End some tasks; sometimes ask which shapes fit there."""
         grown: dict[int, None] = {}
+        asked = [shape for shape in self.shapes if not self.fits(shape)] if self.chance.random() < 0.7 else []
         for _ in range(min(len(self.running), self.chance.randint(1, 60))):
             task = self.running.pop(self.chance.randrange(len(self.running)))
             assert task.node is not None
             task.node.release(task)
             for table in self.tables:
                 grown[table.touch(task.node)] = None
-        if self.chance.random() < 0.7:
-            asked = [shape for shape in self.shapes if not self.fits(shape)]
-            nowhere_else = self.chance.random() < 0.5
-            found = [table.fitting_on(asked, grown, nowhere_else=nowhere_else) for table in self.tables]
-            assert found[0] == found[1]
+        nowhere_else = self.chance.random() < 0.5
+        found = [table.fitting_on(asked, grown, nowhere_else=nowhere_else) for table in self.tables]
+        assert found[0] == found[1]
 
     def fits(self, shape: TaskShape) -> bool:
         answers = [table.fits_somewhere(shape) for table in self.tables]

@@ -11,7 +11,18 @@
 #include <math.h>
 #include <stdint.h>
 
+/* Functions with this mark are compiled for several processors, and the loader takes the best: vectors of eight numbers
+ * instead of two. The numbers are the same. */
+#if defined(__x86_64__) && defined(__GLIBC__) && __GNUC__ >= 12 && !defined(__clang__)
+#define WIDE __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define WIDE
+#define INLINE static inline
+#endif
+
 #define BLOCK 64 /* nodes of which the highest score is kept, so that the best node is found without reading all */
+#define ALL_PAYS 10 /* with more than a tenth of the nodes changed, one pass over all costs less than one at a time */
 #define MOST_RESOURCES 64 /* more than a cluster has; with more, all is left to Python */
 
 /* --- table ---------------------------------------------------------------------------------------------------- */
@@ -256,7 +267,7 @@ static PyObject *view_new(PyTypeObject *type, PyObject *args, PyObject *named) {
     return (PyObject *)self;
 }
 
-static inline int fits(const View *self, Py_ssize_t node) {
+INLINE int fits(const View *self, Py_ssize_t node) {
     const int64_t *idle = self->table->idle.buf;
     if (!((const uint8_t *)self->mask.buf)[node]) return 0;
     for (Py_ssize_t k = 0; k < self->asks; k++)
@@ -265,7 +276,7 @@ static inline int fits(const View *self, Py_ssize_t node) {
 }
 
 /* The scores of the nodes from `first` on, at most BLOCK of them, as if all of them fitted. As NodeTable._score. */
-static void score_nodes(const View *self, Py_ssize_t first, Py_ssize_t many, double *total) {
+INLINE void score_nodes(const View *self, Py_ssize_t first, Py_ssize_t many, double *total) {
     const Table *table = self->table;
     const double *fixed = (const double *)self->fixed.buf + first;
     double part[MOST_RESOURCES][BLOCK], mean[BLOCK], spread[BLOCK];
@@ -298,7 +309,21 @@ static void score_nodes(const View *self, Py_ssize_t first, Py_ssize_t many, dou
     for (Py_ssize_t i = 0; i < many; i++) total[i] = total[i] - self->uneven * sqrt(spread[i] / (double)self->evens);
 }
 
-static void find_top(const View *self, Py_ssize_t block) {
+/* Which of the nodes from `first` on, at most BLOCK of them, have room for the shape; returns how many. */
+INLINE int find_room(const View *self, Py_ssize_t first, Py_ssize_t many, uint8_t *here) {
+    const Table *table = self->table;
+    memcpy(here, (const uint8_t *)self->mask.buf + first, many);
+    for (Py_ssize_t k = 0; k < self->asks; k++) {
+        const int64_t *idle = (const int64_t *)table->idle.buf + self->ask[k].resource * table->count + first;
+        const int64_t amount = self->ask[k].amount;
+        for (Py_ssize_t i = 0; i < many; i++) here[i] &= idle[i] >= amount;
+    }
+    int fitting = 0;
+    for (Py_ssize_t i = 0; i < many; i++) fitting += here[i];
+    return fitting;
+}
+
+INLINE void find_top(const View *self, Py_ssize_t block) {
     const double *scores = self->scores.buf;
     Py_ssize_t end = (block + 1) * BLOCK < self->table->count ? (block + 1) * BLOCK : self->table->count;
     double top = -INFINITY;
@@ -306,24 +331,31 @@ static void find_top(const View *self, Py_ssize_t block) {
     self->tops[block] = top;
 }
 
-static void score_all(const View *self) {
+WIDE static void score_all(const View *self) {
     const Table *table = self->table;
     double *scores = self->scores.buf, total[BLOCK];
     uint8_t here[BLOCK];
     for (Py_ssize_t first = 0; first < table->count; first += BLOCK) {
         const Py_ssize_t many = table->count - first < BLOCK ? table->count - first : BLOCK;
-        memcpy(here, (const uint8_t *)self->mask.buf + first, many);
-        for (Py_ssize_t k = 0; k < self->asks; k++) {
-            const int64_t *idle = (const int64_t *)table->idle.buf + self->ask[k].resource * table->count + first;
-            const int64_t amount = self->ask[k].amount;
-            for (Py_ssize_t i = 0; i < many; i++) here[i] &= idle[i] >= amount;
-        }
-        int fitting = 0;
-        for (Py_ssize_t i = 0; i < many; i++) fitting += here[i];
+        const int fitting = find_room(self, first, many, here);
         if (fitting) score_nodes(self, first, many, total);
         for (Py_ssize_t i = 0; i < many; i++) scores[first + i] = fitting && here[i] ? total[i] : -INFINITY;
         find_top(self, first / BLOCK);
     }
+}
+
+/* All nodes with room for the shape, in order; returns how many. */
+WIDE static Py_ssize_t find_all(const View *self, Py_ssize_t *fitting) {
+    const Table *table = self->table;
+    Py_ssize_t count = 0;
+    uint8_t here[BLOCK];
+    for (Py_ssize_t first = 0; first < table->count; first += BLOCK) {
+        const Py_ssize_t many = table->count - first < BLOCK ? table->count - first : BLOCK;
+        if (!find_room(self, first, many, here)) continue;
+        for (Py_ssize_t i = 0; i < many; i++)
+            if (here[i]) fitting[count++] = first + i;
+    }
+    return count;
 }
 
 static void score_changed(const View *self, Py_ssize_t from) {
@@ -347,7 +379,7 @@ static int view_catch_up(View *self) {
     if (self->seen == end) return 0;
     if (table_catch_up(table) < 0) return -1;
     const Py_ssize_t from = self->seen < table->begin ? -1 : (Py_ssize_t)(self->seen - table->begin);
-    if (from < 0 || table->size - from > table->count / 3) score_all(self);
+    if (from < 0 || table->size - from > table->count / ALL_PAYS) score_all(self);
     else score_changed(self, from);
     self->seen = end;
     return 0;
@@ -371,6 +403,28 @@ static PyObject *view_best(View *self, PyObject *unused) {
     if (best < 0) return PyLong_FromLong(-1);
     while (scores[best] != top) best++;
     return PyLong_FromSsize_t(best);
+}
+
+/* The first of the allowed nodes with the highest score among them; -1: there is none. */
+static PyObject *view_best_among(View *self, PyObject *mask) {
+    Py_buffer allowed;
+    if (take_array(mask, &allowed, "?", self->table->count, 0) < 0) return NULL;
+    PyObject *answer = NULL;
+    if (view_catch_up(self) == 0) {
+        const uint8_t *may = allowed.buf;
+        const double *scores = self->scores.buf;
+        double top = -INFINITY;
+        Py_ssize_t best = -1;
+        for (Py_ssize_t first = 0; first < self->table->count; first += BLOCK) {
+            if (!(self->tops[first / BLOCK] > top)) continue;
+            const Py_ssize_t end = first + BLOCK < self->table->count ? first + BLOCK : self->table->count;
+            for (Py_ssize_t i = first; i < end; i++)
+                if (may[i] && scores[i] > top) top = scores[i], best = i;
+        }
+        answer = PyLong_FromSsize_t(best);
+    }
+    PyBuffer_Release(&allowed);
+    return answer;
 }
 
 /* Take nodes from the end of a list until the shape fits on one; -1: the list is empty. */
@@ -411,10 +465,9 @@ static PyObject *view_find_fitting(View *self, PyObject *const *args, Py_ssize_t
         goto done;
     }
     if (table_catch_up(self->table) < 0) goto done;
-    for (Py_ssize_t k = 0; k < many; k++) {
-        const Py_ssize_t node = named ? named[k] : k;
-        if (node >= 0 && node < self->table->count && fits(self, node)) fitting[count++] = node;
-    }
+    if (!named) count = find_all(self, fitting);
+    for (Py_ssize_t k = 0; named && k < many; k++)
+        if (named[k] >= 0 && named[k] < self->table->count && fits(self, named[k])) fitting[count++] = named[k];
     const Py_ssize_t step = count > wanted ? count / wanted : 1;
     if (!(found = PyList_New((count + step - 1) / step))) goto done;
     for (Py_ssize_t k = 0; k * step < count; k++) {
@@ -452,6 +505,7 @@ static PyType_Spec table_spec = {
 static PyMethodDef view_methods[] = {
     {"follow", (PyCFunction)view_follow, METH_NOARGS, "Bring the scores up to date."},
     {"best", (PyCFunction)view_best, METH_NOARGS, "The first node with the highest score; -1: there is none."},
+    {"best_among", (PyCFunction)view_best_among, METH_O, "The same among some nodes."},
     {"pop_fitting", (PyCFunction)view_pop_fitting, METH_O, "Take nodes from a list until a task fits on one."},
     {"find_fitting", (PyCFunction)(void (*)(void))view_find_fitting, METH_FASTCALL, "Some nodes where a task fits."},
     {NULL, NULL, 0, NULL},

@@ -49,6 +49,8 @@ class ShapeView:
         "coupled",
         "even",
         "everywhere",
+        "found_at",
+        "found_on",
         "linear",
         "mask",
         "native",
@@ -89,6 +91,8 @@ class ShapeView:
         self.spares: list[int] = []  # other nodes where it fitted when a witness was last searched, the next one last
         self.native: node_kernel.View | None = None  # follows the journal, if there is one, and then ``seen`` is unused
         self.complete_at = -1  # if witness and spares were all of them: the value of ``gains`` then
+        self.found_on: NDArray[np.intp] | None = None  # the nodes outside of which it fitted nowhere (None: unknown)
+        self.found_at = -1  # the value of ``growths`` then
 
 
 class NodeTable:
@@ -112,6 +116,7 @@ class NodeTable:
         self._room_for: dict[tuple[TaskShape, int], int] = {}
         self._watch: list[dict[TaskShape, None]] = []  # per node, the shapes whose witness it is
         self.gains = 0  # grows whenever a node may have more idle capacity than before
+        self.growths = 0  # the same, but not when an attempt is undone
         self.searches = 0  # grows whenever a witness is looked for
         self.domains: DomainTable | None = None  # None: there are no HyperNodes
         self.within: NDArray[np.intp] | None = None  # while a domain is tried: its nodes; no other may be used
@@ -144,6 +149,7 @@ class NodeTable:
     def touch(self, node: ClusterNode) -> int:
         """Record that a node's idle capacity changed; returns its index (-1: the node has no spec)."""
         self.gains += 1
+        self.growths += 1
         i = self.index.get(node.name, -1)
         if i >= 0:
             self.mark_changed(i)
@@ -310,12 +316,16 @@ class NodeTable:
     def best_node(self, shape: TaskShape) -> int:
         """Index of the best node where a task of the shape fits now, -1 for none."""
         view = self._views.get(shape) or self.view(shape)
-        if view.native is not None and not (view.scored_by_pods or self.reserved or self.within is not None):
+        plain = not (self.reserved or self.within is not None)
+        if view.native is not None and plain and not view.scored_by_pods:
             return view.native.best()
-        self.scored(shape)
-        scores = view.scores
+        scores, allowed = self.scored(shape).scores, None
         if view.scored_by_pods:
-            scores = self._scores_now(view)
+            scores, allowed = self._scores_by_pods(view)
+            if allowed is not None:
+                if view.native is not None and plain and scores is view.scores:
+                    return view.native.best_among(np.ascontiguousarray(allowed, np.bool_))
+                scores = np.where(allowed, scores, -inf)
         if self.reserved:
             scores = self._scores_lending(view, scores)
         if self.within is not None:
@@ -363,18 +373,18 @@ class NodeTable:
             slots = np.full(len(self.nodes), UNLIMITED, np.int64)
         return np.where(self.view(shape).mask, np.maximum(slots, 0), 0)
 
-    def _scores_now(self, view: ShapeView) -> Scores:
-        """Scores that depend on other pods, including inter-pod constraints and preferences as of now."""
-        scores = view.scores
+    def _scores_by_pods(self, view: ShapeView) -> tuple[Scores, Mask | None]:
+        """Scores that depend on other pods, and the nodes that inter-pod constraints allow now (None: all)."""
+        scores, allowed = view.scores, None
         for plugin in self.scorers:
             score = plugin.node_score_now(view.shape, self)
             if score is not None:
                 scores = scores + score
         for plugin in self.filters if view.coupled else ():
-            allowed = plugin.node_filter_now(view.shape, self)
-            if allowed is not None:
-                scores = np.where(allowed, scores, -inf)
-        return scores
+            mask = plugin.node_filter_now(view.shape, self)
+            if mask is not None:
+                allowed = mask if allowed is None else allowed & mask
+        return scores, allowed
 
     def find_freeing(self) -> None:
         """Find the nodes on which capacity is being freed or awaited."""
@@ -417,6 +427,7 @@ class NodeTable:
         """Stop lending: lift the reservations."""
         if self.reserved:
             self.gains += 1
+            self.growths += 1
         self.reserved = {}
 
     def possible(self, shape: TaskShape) -> bool:
@@ -439,7 +450,8 @@ class NodeTable:
         if view.complete_at == self.gains:
             return False
         if view.native is not None and not self.reserved:
-            count, spares = view.native.find_fitting(SPARES, None)
+            which = view.found_on if view.found_at == self.growths else None
+            count, spares = view.native.find_fitting(SPARES, which)
             return self._take_witness(view, count, spares)
         self.sync_idle()
         fits = view.mask  # a witness needs enough idle capacity; its score does not matter
@@ -500,6 +512,7 @@ class NodeTable:
             return []
         self.sync_idle()
         idle = list(self.idle.take(which, axis=1))
+        in_order = np.sort(which) if nowhere_else and not self.reserved else None
         found: list[TaskShape] = []
         for shape in shapes:
             view = self.view(shape)
@@ -511,6 +524,7 @@ class NodeTable:
                 for j, amount in shape.items:
                     fits &= idle[j] >= amount
                 fitting = self._choose_witness(view, which[fits])
+            view.found_on, view.found_at = in_order, self.growths
             if fitting:
                 found.append(shape)
             if not nowhere_else:

@@ -317,16 +317,25 @@ def _count_above(start: ShareNode, ask: Items, able: int, owed: int) -> None:
     """Count so many candidates with this request more at a node and all its ancestors."""
     node: ShareNode | None = start
     while node is not None:
-        for j, _ in ask:
-            node.able_count[j] += able
-            node.owed_count[j] += owed
-        node.able_asks = tuple([j for j, n in enumerate(node.able_count) if n])
-        node.owed_asks = tuple([j for j, n in enumerate(node.owed_count) if n])
+        if able and _count_more(node.able_count, ask, able):
+            node.able_asks = tuple([j for j, n in enumerate(node.able_count) if n])
+        if owed and _count_more(node.owed_count, ask, owed):
+            node.owed_asks = tuple([j for j, n in enumerate(node.owed_count) if n])
         parent = node.parent
         if parent is not None and not node.dirty:
             node.dirty = True
             parent.child_heap.changed.append(node)
         node = parent
+
+
+def _count_more(count: list[int], ask: Items, more: int) -> bool:
+    """Count so many candidates with this request more; whether the requested resources changed."""
+    changed = False
+    for j, _ in ask:
+        before = count[j]
+        count[j] = now = before + more
+        changed = changed or not before or not now
+    return changed
 
 
 def _count(count: list[int], old: Items | None, new: Items | None) -> bool:
