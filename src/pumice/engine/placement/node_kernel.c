@@ -146,7 +146,8 @@ typedef struct {
     PyObject_HEAD
     Table *table;
     Py_buffer mask;      /* bool per node: whether the shape may run there at all */
-    Py_buffer fixed;     /* float64 per node: the part of the score that idle capacity does not affect */
+    int everywhere;      /* whether that is so on all nodes */
+    Py_buffer fixed;     /* float64 per node, or one for all: the part of the score that idle capacity does not affect */
     Py_buffer scores;    /* float64 per node */
     double *tops;        /* the highest score of each block of nodes */
     int64_t seen;        /* the position that the scores reflect, counted from the first entry ever; -1: none */
@@ -252,7 +253,8 @@ static PyObject *view_new(PyTypeObject *type, PyObject *args, PyObject *named) {
     self->seen = -1;
     self->uneven = uneven;
     const Py_ssize_t count = self->table->count, width = self->table->width;
-    if (take_array(mask, &self->mask, "?", count, 0) < 0 || take_array(fixed, &self->fixed, "d", count, 0) < 0 ||
+    const Py_ssize_t numbers = PyObject_Length(fixed) == 1 ? 1 : count;
+    if (take_array(mask, &self->mask, "?", count, 0) < 0 || take_array(fixed, &self->fixed, "d", numbers, 0) < 0 ||
         take_array(scores, &self->scores, "d", count, 1) < 0 ||
         (self->asks = read_asks(items, &self->ask, width)) < 0 ||
         (self->parts = read_asks(parts, &self->part, width)) < 0 ||
@@ -260,6 +262,7 @@ static PyObject *view_new(PyTypeObject *type, PyObject *args, PyObject *named) {
         Py_DECREF(self);
         return NULL;
     }
+    self->everywhere = !memchr(self->mask.buf, 0, count);
     if (!(self->tops = PyMem_New(double, (count + BLOCK - 1) / BLOCK))) {
         Py_DECREF(self);
         return PyErr_NoMemory();
@@ -269,16 +272,17 @@ static PyObject *view_new(PyTypeObject *type, PyObject *args, PyObject *named) {
 
 INLINE int fits(const View *self, Py_ssize_t node) {
     const int64_t *idle = self->table->idle.buf;
-    if (!((const uint8_t *)self->mask.buf)[node]) return 0;
     for (Py_ssize_t k = 0; k < self->asks; k++)
         if (idle[self->ask[k].resource * self->table->count + node] < self->ask[k].amount) return 0;
-    return 1;
+    /* Last, because all shapes share the idle amounts, and this may have to come from memory. */
+    return self->everywhere || ((const uint8_t *)self->mask.buf)[node];
 }
 
 /* The scores of the nodes from `first` on, at most BLOCK of them, as if all of them fitted. As NodeTable._score. */
 INLINE void score_nodes(const View *self, Py_ssize_t first, Py_ssize_t many, double *total) {
     const Table *table = self->table;
-    const double *fixed = (const double *)self->fixed.buf + first;
+    const double *fixed = self->fixed.buf;
+    const int one_for_all = self->fixed.len == sizeof(double);
     double part[MOST_RESOURCES][BLOCK], mean[BLOCK], spread[BLOCK];
     for (Py_ssize_t k = 0; k < self->parts; k++) {
         const Py_ssize_t row = self->part[k].resource * table->count + first;
@@ -286,7 +290,7 @@ INLINE void score_nodes(const View *self, Py_ssize_t first, Py_ssize_t many, dou
         const double *offered = (const double *)table->offered.buf + row;
         for (Py_ssize_t i = 0; i < many; i++) part[k][i] = (double)(idle[i] - amount) / offered[i];
     }
-    for (Py_ssize_t i = 0; i < many; i++) total[i] = fixed[i];
+    for (Py_ssize_t i = 0; i < many; i++) total[i] = one_for_all ? *fixed : fixed[first + i];
     for (Py_ssize_t k = 0; k < self->weights; k++) {
         const double weight = self->weight[k].weight, *one = part[self->weight[k].part];
         for (Py_ssize_t i = 0; i < many; i++) total[i] = total[i] + weight * one[i];
@@ -312,7 +316,8 @@ INLINE void score_nodes(const View *self, Py_ssize_t first, Py_ssize_t many, dou
 /* Which of the nodes from `first` on, at most BLOCK of them, have room for the shape; returns how many. */
 INLINE int find_room(const View *self, Py_ssize_t first, Py_ssize_t many, uint8_t *here) {
     const Table *table = self->table;
-    memcpy(here, (const uint8_t *)self->mask.buf + first, many);
+    const uint8_t *mask = (const uint8_t *)self->mask.buf + first;
+    memset(here, 1, many);
     for (Py_ssize_t k = 0; k < self->asks; k++) {
         const int64_t *idle = (const int64_t *)table->idle.buf + self->ask[k].resource * table->count + first;
         const int64_t amount = self->ask[k].amount;
@@ -320,6 +325,9 @@ INLINE int find_room(const View *self, Py_ssize_t first, Py_ssize_t many, uint8_
     }
     int fitting = 0;
     for (Py_ssize_t i = 0; i < many; i++) fitting += here[i];
+    if (!fitting || self->everywhere) return fitting;
+    fitting = 0;
+    for (Py_ssize_t i = 0; i < many; i++) fitting += here[i] &= mask[i];
     return fitting;
 }
 

@@ -71,9 +71,10 @@ class ShapeView:
     def __init__(self, shape: TaskShape, mask: Mask, static: Scores, weights: CapacityWeights) -> None:
         self.shape = shape
         self.mask = mask
-        self.static = static  # the part of the score that idle capacity does not affect, constants included
-        # Most shapes score all nodes alike, and one number is faster to read than an array, element by element.
+        # The part of the score that idle capacity does not affect, constants included. Most shapes score all nodes alike:
+        # one number is read faster than an array, and thousands of arrays would take much memory.
         same = len(static) > 0 and bool((static == static[0]).all())
+        self.static = static[:1].copy() if same else static
         self.uniform: float | None = float(static[0]) if same else None
         self.everywhere = bool(mask.all())
         amounts = dict(shape.items)
@@ -113,6 +114,7 @@ class NodeTable:
         self._schedulable: Mask = np.zeros(0, np.bool_)
         self._synced = 0  # the journal position that the idle array reflects
         self._views: dict[TaskShape, ShapeView] = {}
+        self._masks: dict[bytes, Mask] = {}  # those of all views: few are different
         self._room_for: dict[tuple[TaskShape, int], int] = {}
         self._watch: list[dict[TaskShape, None]] = []  # per node, the shapes whose witness it is
         self.gains = 0  # grows whenever a node may have more idle capacity than before
@@ -142,6 +144,7 @@ class NodeTable:
         self._synced = 0
         self._native = native_table([node.idle for node in self.nodes], self.idle, self._offered)
         self._views.clear()
+        self._masks.clear()
         self._room_for.clear()
         self._watch = [{} for _ in self.nodes]
         self.domains = DomainTable([node.name for node in self.nodes], domains) if domains else None
@@ -180,6 +183,7 @@ class NodeTable:
     def keep_shapes(self, used: Container[TaskShape]) -> None:
         """Drop the views of all shapes but these."""
         self._views = {shape: view for shape, view in self._views.items() if shape in used}
+        self._masks = {view.mask.tobytes(): view.mask for view in self._views.values()}
         self._room_for = {key: known for key, known in self._room_for.items() if key[0] in used}
         self._watch = [{shape: None for shape in watching if shape in used} for watching in self._watch]
 
@@ -224,7 +228,7 @@ class NodeTable:
                 for j, weight in asked.linear.items():
                     weights.linear[j] = weights.linear.get(j, 0.0) + weight
         static += weights.constant
-        view = ShapeView(shape, mask, static, weights)
+        view = ShapeView(shape, self._masks.setdefault(mask.tobytes(), mask), static, weights)
         fits = mask.copy()
         for j, amount in shape.items:
             fits &= self.allocatable[j] >= amount
