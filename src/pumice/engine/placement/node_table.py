@@ -71,8 +71,8 @@ class ShapeView:
     def __init__(self, shape: TaskShape, mask: Mask, static: Scores, weights: CapacityWeights) -> None:
         self.shape = shape
         self.mask = mask
-        # The part of the score that idle capacity does not affect, constants included. Most shapes score all nodes alike:
-        # one number is read faster than an array, and thousands of arrays would take much memory.
+        # The part of the score that idle capacity does not affect, constants included. Most shapes score all nodes
+        # alike: one number is read faster than an array, and thousands of arrays would take much memory.
         same = len(static) > 0 and bool((static == static[0]).all())
         self.static = static[:1].copy() if same else static
         self.uniform: float | None = float(static[0]) if same else None
