@@ -14,7 +14,7 @@ RUN python -m venv /opt/pumice \
  && python -m venv /opt/build \
  && /opt/build/bin/pip install --require-hashes -r requirements/build.txt -r requirements/compile.txt
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
-COPY tools/compile_engine.py tools/
+COPY tools/compile_engine.py tools/compile_kernel.py tools/compile_shim.py tools/
 COPY src src
 # Bytecode is written once, here, and believed from then on (unchecked-hash): layers keep times to the second only, by
 # which Python would take most files for changed and compile them anew at every start.

@@ -6,7 +6,8 @@ Copies ``src`` into FOLDER and compiles the modules named below in place, so tha
 instead of ``src``. FOLDER is replaced if it is the result of an earlier run. Needs a C compiler, the headers of Python,
 and the packages pinned in requirements/compile.txt; without one of these the tool says which and exits with status 3.
 The sources in ``src`` stay as they are: they run uncompiled for development and wherever there is no compiler.
-hatch_build.py calls this for wheels. The shim of the node agent is compiled too (tools/compile_shim.py).
+hatch_build.py calls this for wheels. The inner loops of the node table, which are there in C too, are compiled with it
+(tools/compile_kernel.py), and so is the shim of the node agent (tools/compile_shim.py).
 
 ``PUMICE_ENGINE_CACHE`` names a folder in which compiled libraries are kept, by a hash of everything they are made from;
 the same sources are then compiled once.
@@ -32,7 +33,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # this file is run by its path
 
-from tools import compile_shim  # noqa: E402
+from tools import compile_kernel, compile_shim  # noqa: E402
 
 PACKAGES = ("pumice/engine", "pumice/model")
 MODULES = ("kubebase/resource_vector.py",)
@@ -50,6 +51,7 @@ INTERPRETED = (
     "pumice/engine/fairness/fluid_target/solver_limits.py",
     "pumice/engine/fairness/fluid_target/solver_phase.py",
     "pumice/engine/fairness/limits/user_limits.py",  # mypyc 2.4 does not compile its nested lambda
+    "pumice/engine/placement/native_table.py",  # imports what may be missing
     "pumice/engine/plugins/builtin/",  # subclassed by other packages, as the next
     "pumice/engine/plugins/plugin.py",
     "pumice/engine/preemption/cooldown.py",  # decoded from the decision log
@@ -159,8 +161,9 @@ def compile_into(folder: Path, source: Path = ROOT / "src", cache: Path | None =
 def build_key(folder: Path) -> str:
     """A hash of everything that the libraries are made from: sources, this tool, packages, interpreter, compiler."""
     found = hashlib.sha256(Path(__file__).read_bytes())
+    found.update(Path(compile_kernel.__file__).read_bytes())
     for package in sorted({*PACKAGES, *IMPORTED}):
-        for path in sorted((folder / package).rglob("*.py")):
+        for path in sorted(path for path in (folder / package).rglob("*.*") if path.suffix in (".py", ".c", ".pyi")):
             found.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
     for name in BUILD_PACKAGES:
         found.update(f"{name} {importlib.metadata.version(name)}\n".encode())
@@ -177,6 +180,7 @@ def _compile(folder: Path) -> None:
         check=True,
         stdout=sys.stderr,
     )
+    compile_kernel.compile_kernel(folder, folder)
     shutil.rmtree(folder / "build", ignore_errors=True)
 
 

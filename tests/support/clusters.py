@@ -119,8 +119,12 @@ class Cluster:
         table = self.table
         table.best_node(task.shape)  # follows what changed
         view = table.view(task.shape)
-        scores = table._scores_now(view) if view.coupled else view.scores
-        return {node.name: float(s) for node, s in zip(table.nodes, scores, strict=True) if s > -inf}
+        scores, allowed = table._scores_by_pods(view) if view.coupled else (view.scores, None)
+        return {
+            node.name: float(score)
+            for i, (node, score) in enumerate(zip(table.nodes, scores, strict=True))
+            if score > -inf and (allowed is None or allowed[i])
+        }
 
 
 def is_in(key: str, *values: str) -> Requirement:

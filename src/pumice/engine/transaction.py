@@ -218,8 +218,9 @@ class Transaction:
             context.last_start = max(context.last_start, stamp)
             if owed and ask:
                 context.tree.remember_turn(leaf, stamp)
+        nodes, on_full = context.nodes, context.candidates.mark_infeasible
         for _, index in self._placed:
-            context.nodes.capacity_lost(index, context.candidates.mark_infeasible)
+            nodes.capacity_lost(index, on_full)
         if self._placed or self.evictions:
             context.changes.usage_changed()
             if self.evictions:

@@ -48,7 +48,7 @@ class JobPhase(Enum):
 
 
 class TaskStatus(IntEnum):
-    """Status of a task. The order matters: ``held`` and the other properties compare by it."""
+    """Status of a task. The order matters: ``held`` and the others compare by it."""
 
     PENDING = 0
     PIPELINED = 1  # waits on a node for capacity that is being released
@@ -59,33 +59,19 @@ class TaskStatus(IntEnum):
     SUCCEEDED = 6
     FAILED = 7
 
-    @property
-    def held(self) -> bool:
-        """Whether the task counts in its job's holdings.
+    held: bool  # counts in its job's holdings (docs/fairness.md, section 1.2): not while it is being released
+    on_node: bool  # occupies its node now
+    shown: bool  # the API shows it on its node, and it is not terminating
+    has_node: bool  # counts on a node: it is placed there, or waits for capacity that is being released
+    unfinished: bool  # part of its job's demand
 
-        See docs/fairness.md, section 1.2: not while it is being released.
-        """
-        return TaskStatus.PIPELINED <= self <= TaskStatus.RUNNING
-
-    @property
-    def on_node(self) -> bool:
-        """Whether the task occupies its node now."""
-        return TaskStatus.BINDING <= self <= TaskStatus.RELEASING
-
-    @property
-    def shown(self) -> bool:
-        """Whether the API shows the task on its node, and it is not terminating."""
-        return TaskStatus.BOUND <= self <= TaskStatus.RUNNING
-
-    @property
-    def has_node(self) -> bool:
-        """Whether the task counts on a node: it is placed there, or waits for capacity that is being released."""
-        return TaskStatus.PIPELINED <= self <= TaskStatus.RELEASING
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether the task is part of its job's demand."""
-        return self <= TaskStatus.RUNNING
+    def __init__(self, value: int) -> None:
+        # Asked for every task in every step: attributes cost less than properties, compiled or not.
+        self.held = 1 <= value <= 4
+        self.on_node = 2 <= value <= 5
+        self.shown = 3 <= value <= 4
+        self.has_node = 1 <= value <= 5
+        self.unfinished = value <= 4
 
 
 @dataclass(frozen=True, slots=True)

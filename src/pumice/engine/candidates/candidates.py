@@ -328,12 +328,13 @@ class Candidates:
             for unit in list(self.units.of_shape.get(shape, ())):
                 self._reoffer(unit)
 
-    def mark_feasible(self, shape: TaskShape) -> None:
-        """Record that a shape that fitted nowhere fits again."""
+    def _mark_feasible(self, shape: TaskShape, unlike: bool) -> None:
+        """Record that a shape that fitted nowhere fits again; ``unlike``: jobs of unlike tasks may wait for it."""
         del self.infeasible_shapes[shape]
         for unit in list(self.units.of_shape.get(shape, ())):
             self._reoffer(unit)
-        self._rechoose_all([leaf for leaf in self.heterogeneous_jobs if leaf.job.awaits(shape)])
+        if unlike:
+            self._rechoose_all([leaf for leaf in self.heterogeneous_jobs if leaf.job.awaits(shape)])
         for line in self.lines.choosing(shape):
             self._rechoose_line(line)
 
@@ -346,8 +347,16 @@ class Candidates:
 
     def capacity_on(self, indices: Iterable[int], *, nowhere_else: bool = False) -> None:
         """Recheck the infeasible shapes on nodes that have capacity they did not have before."""
-        for shape in self.nodes.fitting_on(self.infeasible_shapes, indices, nowhere_else=nowhere_else):
-            self.mark_feasible(shape)
+        fitting = self.nodes.fitting_on(self.infeasible_shapes, indices, nowhere_else=nowhere_else)
+        if not fitting:
+            return
+        # Of many shapes few are wanted by jobs of unlike tasks. Such jobs may leave lines with a menu meanwhile.
+        all_wanted = len(fitting) == 1 or bool(self.lines.choosing())
+        wanted = set[TaskShape]()
+        if not all_wanted:
+            wanted = {shape for leaf in self.heterogeneous_jobs for shape in leaf.job.pending_shapes()}
+        for shape in fitting:
+            self._mark_feasible(shape, all_wanted or shape in wanted)
 
     def gate_job(self, leaf: JobNode, reason: str) -> None:
         """Record that a gate rejected the job, which is then no candidate for the rest of the cycle."""

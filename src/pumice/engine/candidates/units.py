@@ -137,19 +137,30 @@ class GangCapacity:
     def __init__(self, at_most: Mapping[TaskShape, int], capacity: list[int] | None = None) -> None:
         self.at_most = at_most
         self._left = list(capacity) if capacity is not None else None
-        self._count: Counter[TaskShape] = Counter()
+        self._count: dict[TaskShape, int] = {}
 
     def take(self, shape: TaskShape) -> bool:
         """Take capacity for one more task, if there is any; returns whether there was."""
-        if self._count[shape] >= self.at_most.get(shape, self._count[shape] + 1):
+        count, left = self._count.get(shape, 0), self._left
+        if count >= self.at_most.get(shape, count + 1):
             return False
-        if self._left is not None:
-            if any(amount > self._left[j] for j, amount in shape.ask):
-                return False
+        if left is not None:
             for j, amount in shape.ask:
-                self._left[j] -= amount
-        self._count[shape] += 1
+                if amount > left[j]:
+                    return False
+            for j, amount in shape.ask:
+                left[j] -= amount
+        self._count[shape] = count + 1
         return True
+
+    def is_too_small(self, job: Job, missing: int, barred: Collection[TaskShape]) -> bool:
+        """Whether the numbers of tasks alone tell that so many of a job's waiting tasks cannot be taken."""
+        most = 0
+        for shape, tasks in job.pending.items():
+            if shape not in barred:
+                waiting = len(tasks)
+                most += min(waiting, self.at_most.get(shape, waiting))
+        return most < missing
 
 
 def gang_tasks(
@@ -161,6 +172,8 @@ def gang_tasks(
     of a barred shape (one that fits on no node) are excluded. Beyond the roles any tasks will do, so tasks that do not
     fit beside those already chosen are skipped.
     """
+    if room is not None and room.is_too_small(job, missing, barred):
+        return None
     waiting = [task for shape, tasks in job.pending.items() if shape not in barred for task in tasks]
     waiting.sort(key=lambda task: task.order)
     return _choose(waiting, _role_needs(job), missing, room)

@@ -8,22 +8,30 @@ so ties go to the name that sorts first.
 
 Each view of an uncoupled shape keeps a *witness*, some node where the shape fits now. The table therefore always knows
 which shapes fit nowhere, without searching.
+
+Where the engine is compiled, the loops over nodes run in C (``native_table``); the table and its views then have a
+``native`` part, which keeps the journal and the scores instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from math import inf, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pumice.engine.placement.domain_table import DomainTable
+from pumice.engine.placement.native_table import native_table, native_view
 from pumice.engine.plugins.plugin import CapacityWeights, Plugin
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.node_domains import NodeDomains
 from pumice.model.specs import Items
+
+if TYPE_CHECKING:
+    from pumice.engine.placement import node_kernel
 
 Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
@@ -41,8 +49,11 @@ class ShapeView:
         "coupled",
         "even",
         "everywhere",
+        "found_at",
+        "found_on",
         "linear",
         "mask",
+        "native",
         "possible",
         "resources",
         "scored_by_pods",
@@ -60,9 +71,10 @@ class ShapeView:
     def __init__(self, shape: TaskShape, mask: Mask, static: Scores, weights: CapacityWeights) -> None:
         self.shape = shape
         self.mask = mask
-        self.static = static  # the part of the score that idle capacity does not affect, constants included
-        # Most shapes score all nodes alike, and one number is faster to read than an array, element by element.
+        # The part of the score that idle capacity does not affect, constants included. Most shapes score all nodes
+        # alike: one number is read faster than an array, and thousands of arrays would take much memory.
         same = len(static) > 0 and bool((static == static[0]).all())
+        self.static = static[:1].copy() if same else static
         self.uniform: float | None = float(static[0]) if same else None
         self.everywhere = bool(mask.all())
         amounts = dict(shape.items)
@@ -78,7 +90,10 @@ class ShapeView:
         self.seen = -1  # journal position that the scores reflect; -1: never computed
         self.witness = -1
         self.spares: list[int] = []  # other nodes where it fitted when a witness was last searched, the next one last
+        self.native: node_kernel.View | None = None  # follows the journal, if there is one, and then ``seen`` is unused
         self.complete_at = -1  # if witness and spares were all of them: the value of ``gains`` then
+        self.found_on: NDArray[np.intp] | None = None  # the nodes outside of which it fitted nowhere (None: unknown)
+        self.found_at = -1  # the value of ``growths`` then
 
 
 class NodeTable:
@@ -93,14 +108,17 @@ class NodeTable:
         self.idle: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self.epoch = 0
         self.journal: list[int] = []  # nodes whose idle capacity changed, in order
+        self._native: node_kernel.Table | None = None  # keeps the journal instead
         self._changed: NDArray[np.int64] = np.zeros(0, np.int64)  # per node, its last position in the journal
         self._offered: Scores = np.zeros((0, 0))  # allocatable as floats, infinite where it is zero
         self._schedulable: Mask = np.zeros(0, np.bool_)
         self._synced = 0  # the journal position that the idle array reflects
         self._views: dict[TaskShape, ShapeView] = {}
+        self._masks: dict[bytes, Mask] = {}  # those of all views: few are different
         self._room_for: dict[tuple[TaskShape, int], int] = {}
         self._watch: list[dict[TaskShape, None]] = []  # per node, the shapes whose witness it is
         self.gains = 0  # grows whenever a node may have more idle capacity than before
+        self.growths = 0  # the same, but not when an attempt is undone
         self.searches = 0  # grows whenever a witness is looked for
         self.domains: DomainTable | None = None  # None: there are no HyperNodes
         self.within: NDArray[np.intp] | None = None  # while a domain is tried: its nodes; no other may be used
@@ -124,7 +142,9 @@ class NodeTable:
         self.journal.clear()
         self.reserved = {}
         self._synced = 0
+        self._native = native_table([node.idle for node in self.nodes], self.idle, self._offered)
         self._views.clear()
+        self._masks.clear()
         self._room_for.clear()
         self._watch = [{} for _ in self.nodes]
         self.domains = DomainTable([node.name for node in self.nodes], domains) if domains else None
@@ -132,6 +152,7 @@ class NodeTable:
     def touch(self, node: ClusterNode) -> int:
         """Record that a node's idle capacity changed; returns its index (-1: the node has no spec)."""
         self.gains += 1
+        self.growths += 1
         i = self.index.get(node.name, -1)
         if i >= 0:
             self.mark_changed(i)
@@ -139,12 +160,19 @@ class NodeTable:
 
     def mark_changed(self, i: int) -> None:
         """Record that the idle capacity of the node with this index changed."""
+        if self._native is not None:
+            self._native.note(i)
+            return
         self._changed[i] = len(self.journal)
         self.journal.append(i)
 
     def compact(self) -> None:
         """Truncate the journal between cycles."""
-        if len(self.journal) > 4 * len(self.nodes) + 1000:
+        longest = 4 * len(self.nodes) + 1000
+        if self._native is not None:
+            if len(self._native) > longest:
+                self._native.forget()
+        elif len(self.journal) > longest:
             self.sync_idle()
             for view in self._views.values():
                 view.seen = 0 if view.seen == len(self.journal) else -1  # a lagging view is scored anew when read
@@ -155,11 +183,15 @@ class NodeTable:
     def keep_shapes(self, used: Container[TaskShape]) -> None:
         """Drop the views of all shapes but these."""
         self._views = {shape: view for shape, view in self._views.items() if shape in used}
+        self._masks = {view.mask.tobytes(): view.mask for view in self._views.values()}
         self._room_for = {key: known for key, known in self._room_for.items() if key[0] in used}
         self._watch = [{shape: None for shape in watching if shape in used} for watching in self._watch]
 
     def sync_idle(self) -> None:
         """Bring the idle array up to date with the journal."""
+        if self._native is not None:
+            self._native.sync()
+            return
         journal = self.journal
         if self._synced < len(journal):
             for i in set(journal[self._synced :]):
@@ -196,11 +228,13 @@ class NodeTable:
                 for j, weight in asked.linear.items():
                     weights.linear[j] = weights.linear.get(j, 0.0) + weight
         static += weights.constant
-        view = ShapeView(shape, mask, static, weights)
+        view = ShapeView(shape, self._masks.setdefault(mask.tobytes(), mask), static, weights)
         fits = mask.copy()
         for j, amount in shape.items:
             fits &= self.allocatable[j] >= amount
         view.possible = bool(fits.any())
+        if self._native is not None:
+            view.native = native_view(self._native, view)
         return view
 
     def _score(self, view: ShapeView, which: slice | NDArray[np.intp]) -> Scores:
@@ -277,16 +311,25 @@ class NodeTable:
     def scored(self, shape: TaskShape) -> ShapeView:
         """The view of a shape, with its scores up to date."""
         view = self._views.get(shape) or self.view(shape)
-        if view.seen < len(self.journal):
+        if view.native is not None:
+            view.native.follow()
+        elif view.seen < len(self.journal):
             self._follow(view)
         return view
 
     def best_node(self, shape: TaskShape) -> int:
         """Index of the best node where a task of the shape fits now, -1 for none."""
-        view = self.scored(shape)
-        scores = view.scores
+        view = self._views.get(shape) or self.view(shape)
+        plain = not (self.reserved or self.within is not None)
+        if view.native is not None and plain and not view.scored_by_pods:
+            return view.native.best()
+        scores, allowed = self.scored(shape).scores, None
         if view.scored_by_pods:
-            scores = self._scores_now(view)
+            scores, allowed = self._scores_by_pods(view)
+            if allowed is not None:
+                if view.native is not None and plain and scores is view.scores:
+                    return view.native.best_among(np.ascontiguousarray(allowed, np.bool_))
+                scores = np.where(allowed, scores, -inf)
         if self.reserved:
             scores = self._scores_lending(view, scores)
         if self.within is not None:
@@ -334,18 +377,18 @@ class NodeTable:
             slots = np.full(len(self.nodes), UNLIMITED, np.int64)
         return np.where(self.view(shape).mask, np.maximum(slots, 0), 0)
 
-    def _scores_now(self, view: ShapeView) -> Scores:
-        """Scores that depend on other pods, including inter-pod constraints and preferences as of now."""
-        scores = view.scores
+    def _scores_by_pods(self, view: ShapeView) -> tuple[Scores, Mask | None]:
+        """Scores that depend on other pods, and the nodes that inter-pod constraints allow now (None: all)."""
+        scores, allowed = view.scores, None
         for plugin in self.scorers:
             score = plugin.node_score_now(view.shape, self)
             if score is not None:
                 scores = scores + score
         for plugin in self.filters if view.coupled else ():
-            allowed = plugin.node_filter_now(view.shape, self)
-            if allowed is not None:
-                scores = np.where(allowed, scores, -inf)
-        return scores
+            mask = plugin.node_filter_now(view.shape, self)
+            if mask is not None:
+                allowed = mask if allowed is None else allowed & mask
+        return scores, allowed
 
     def find_freeing(self) -> None:
         """Find the nodes on which capacity is being freed or awaited."""
@@ -388,6 +431,7 @@ class NodeTable:
         """Stop lending: lift the reservations."""
         if self.reserved:
             self.gains += 1
+            self.growths += 1
         self.reserved = {}
 
     def possible(self, shape: TaskShape) -> bool:
@@ -403,35 +447,50 @@ class NodeTable:
                 return True
             self._watch[view.witness].pop(shape, None)
             view.witness = -1
-        spares = view.spares
-        while spares:
-            i = spares.pop()
-            if self._fits(view, i):
-                self._set_witness(view, i)
-                return True
+        i = self._next_spare(view)
+        if i >= 0:
+            self._set_witness(view, i)
+            return True
         if view.complete_at == self.gains:
             return False
+        if view.native is not None and not self.reserved:
+            which = view.found_on if view.found_at == self.growths else None
+            count, spares = view.native.find_fitting(SPARES, which)
+            return self._take_witness(view, count, spares)
         self.sync_idle()
         fits = view.mask  # a witness needs enough idle capacity; its score does not matter
         for j, amount in view.shape.items:
             fits = fits & (self.idle[j] >= amount)
         return self._choose_witness(view, fits.nonzero()[0])
 
+    def _next_spare(self, view: ShapeView) -> int:
+        """The next spare where the shape still fits, taken from them; -1: there is none."""
+        spares = view.spares
+        if view.native is not None and not self.reserved:
+            return view.native.pop_fitting(spares) if spares else -1
+        while spares:
+            i = spares.pop()
+            if self._fits(view, i):
+                return i
+        return -1
+
     def _choose_witness(self, view: ShapeView, fitting: NDArray[np.intp]) -> bool:
         """Take one of the nodes with enough idle capacity as witness, others as spares; returns whether there is one.
 
-        Any will do; they are spread out, so that few shapes need a new witness when one node fills up.
+        They are spread out, so that few shapes need a new witness when one node fills up.
         """
         for i in self.reserved:
             if self._eats(view.shape, i):
                 fitting = fitting[fitting != i]
         count = len(fitting)
+        spares: list[int] = (fitting if count <= SPARES else fitting[:: count // SPARES]).tolist()
+        return self._take_witness(view, count, spares)
+
+    def _take_witness(self, view: ShapeView, count: int, spares: list[int]) -> bool:
+        """Take one of these nodes as witness, the others as spares; ``count``: how many nodes there were to choose."""
         view.complete_at = self.gains if count <= SPARES else -1
         if not count:
             return False
-        if count > SPARES:
-            fitting = fitting[:: count // SPARES]
-        spares: list[int] = fitting.tolist()
         self._set_witness(view, spares.pop(view.shape.index * 7919 % len(spares)))
         view.spares = spares
         return True
@@ -457,13 +516,20 @@ class NodeTable:
             return []
         self.sync_idle()
         idle = list(self.idle.take(which, axis=1))
+        in_order = np.sort(which) if nowhere_else and not self.reserved else None
         found: list[TaskShape] = []
         for shape in shapes:
             view = self.view(shape)
-            fits = view.mask.take(which)
-            for j, amount in shape.items:
-                fits &= idle[j] >= amount
-            if self._choose_witness(view, which[fits]):
+            if view.native is not None and not self.reserved:
+                count, spares = view.native.find_fitting(SPARES, which)
+                fitting = self._take_witness(view, count, spares)
+            else:
+                fits = view.mask.take(which)
+                for j, amount in shape.items:
+                    fits &= idle[j] >= amount
+                fitting = self._choose_witness(view, which[fits])
+            view.found_on, view.found_at = in_order, self.growths
+            if fitting:
                 found.append(shape)
             if not nowhere_else:
                 view.complete_at = -1

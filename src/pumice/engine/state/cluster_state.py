@@ -488,7 +488,7 @@ class ClusterState:
         if job.spec is not None and job.spec.priority_class in self.priority_classes:
             return self._class_value(job.spec.priority_class)
         tasks = [task.priority for task in job.each_task() if task.status.unfinished]
-        return max(tasks, default=self._class_value(None))
+        return max(tasks) if tasks else self._class_value(None)
 
     def _class_value(self, name: str | None) -> int:
         found = self._class(name)

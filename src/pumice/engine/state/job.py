@@ -91,6 +91,11 @@ class Job:
         pending = self._pending
         return shape in pending if isinstance(pending, dict) else has_shape(pending, shape)
 
+    def pending_shapes(self) -> list[TaskShape]:
+        """The shapes of its pending tasks, some of them perhaps several times."""
+        pending = self._pending
+        return list(pending) if isinstance(pending, dict) else [task.shape for task in pending]
+
     def next_tasks(self) -> list[Task]:
         """Of each shape that requests something, the task that would start next, in task order."""
         if isinstance(self._pending, dict):

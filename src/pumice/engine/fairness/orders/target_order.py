@@ -318,17 +318,26 @@ def _count_above(start: ShareNode, ask: Items, able: int, owed: int) -> None:
     """Count so many candidates with this request more at a node and all its ancestors."""
     node: ShareNode | None = start
     while node is not None:
-        able_count, owed_count = node.inner.able_count, node.inner.owed_count
-        for j, _ in ask:
-            able_count[j] += able
-            owed_count[j] += owed
-        node.able_asks = tuple([j for j, n in enumerate(able_count) if n])
-        node.owed_asks = tuple([j for j, n in enumerate(owed_count) if n])
+        inner = node.inner
+        if able and _count_more(inner.able_count, ask, able):
+            node.able_asks = tuple([j for j, n in enumerate(inner.able_count) if n])
+        if owed and _count_more(inner.owed_count, ask, owed):
+            node.owed_asks = tuple([j for j, n in enumerate(inner.owed_count) if n])
         parent = node.parent
         if parent is not None and not node.dirty:
             node.dirty = True
             parent.child_heap.changed.append(node)
         node = parent
+
+
+def _count_more(count: list[int], ask: Items, more: int) -> bool:
+    """Count so many candidates with this request more; whether the requested resources changed."""
+    changed = False
+    for j, _ in ask:
+        before = count[j]
+        count[j] = now = before + more
+        changed = changed or not before or not now
+    return changed
 
 
 def _count(count: list[int], old: Items | None, new: Items | None) -> bool:
