@@ -36,6 +36,8 @@ class SolverBounds:
 
 def bounds_of(inner: Sequence[ShareNode], capacity: Vector) -> SolverBounds | None:
     """The limits of these inner nodes, given parents first; None if there are none."""
+    if not any([_names_a_limit(node) for node in inner]):  # the usual case, for every node in every solve
+        return None
     ceilings = {
         node: _as_wide(node.ceiling, capacity, capacity)
         for node in inner
@@ -59,6 +61,12 @@ def bounds_of(inner: Sequence[ShareNode], capacity: Vector) -> SolverBounds | No
     above = {node for guaranteed in guarantees for node in _up(guaranteed)}
     nodes = [node for node in inner if node in above or node in ceilings or node.parent is None]
     return SolverBounds(nodes, ceilings, guarantees, users, deserved)
+
+
+def _names_a_limit(node: ShareNode) -> bool:
+    if node.ceiling is not None or node.guarantee is not None:
+        return True
+    return bool(node.user_ceilings) or bool(node.deserved)
 
 
 def _deserved(
