@@ -36,7 +36,7 @@ class SolverBounds:
 
 def bounds_of(inner: Sequence[ShareNode], capacity: Vector) -> SolverBounds | None:
     """The limits of these inner nodes, given parents first; None if there are none."""
-    if not any([_names_a_limit(node) for node in inner]):  # the usual case, for every node in every solve
+    if _name_no_limit(inner):  # the usual case: one look at each node
         return None
     ceilings = {
         node: _as_wide(node.ceiling, capacity, capacity)
@@ -63,10 +63,11 @@ def bounds_of(inner: Sequence[ShareNode], capacity: Vector) -> SolverBounds | No
     return SolverBounds(nodes, ceilings, guarantees, users, deserved)
 
 
-def _names_a_limit(node: ShareNode) -> bool:
-    if node.ceiling is not None or node.guarantee is not None:
-        return True
-    return bool(node.user_ceilings) or bool(node.deserved)
+def _name_no_limit(inner: Sequence[ShareNode]) -> bool:
+    for node in inner:
+        if node.ceiling is not None or node.guarantee is not None or node.user_ceilings or node.deserved:
+            return False
+    return True
 
 
 def _deserved(
