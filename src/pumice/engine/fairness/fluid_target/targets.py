@@ -24,7 +24,7 @@ from pumice.engine.fairness.fluid_target.solver_input import Collected, LeafTabl
 from pumice.engine.fairness.fluid_target.solver_limits import SolverLimits
 from pumice.engine.fairness.limits.user_limits import cap_users
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
-from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import ShareNode
 from pumice.engine.fairness.share_tree.tree import ShareTree
 
 SNAP = 1e-6
@@ -135,21 +135,18 @@ def _entitle(tree: ShareTree, group: list[EqualJobs], targets: tuple[float, ...]
         grid = round(tasks * EXACT)
         for j, amount in items:
             exact[j] += grid * amount
-    moved: dict[int, JobNode] = {}
     for equals in group:
         equals.targets = targets
         if equals.entitle(exact):
-            moved.update(equals.members)
+            tree.entitled_anew[equals] = None
             nodes[equals.parent] = None
+            for leaf in equals.members.values():
+                tree.flag(leaf)
         for leaf, before in equals.joined:
             if before != exact:
-                moved[leaf.serial] = leaf
-            else:
-                moved.pop(leaf.serial, None)
+                tree.moved[leaf] = None
+                tree.flag(leaf)
         equals.joined.clear()
-    for serial in sorted(moved):
-        tree.flag(moved[serial])
-        tree.moved[moved[serial]] = None
 
 
 def _solve(
