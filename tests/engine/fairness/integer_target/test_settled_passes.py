@@ -72,15 +72,17 @@ class EqualJobsLife:
         rng, grove = self.rng, self.grove
         self.stamp += 1
         job = rng.choice(grove.jobs)
-        what = rng.choice(["come", "come", "start", "end", "both", "turn", "tier", "go", "user", "weight", "capacity"])
+        what = rng.choice(
+            ["come", "come", "start", "end", "both", "turn", "tier", "go", "over", "user", "weight", "capacity"]
+        )
         if what == "come":
             self.come()
-        elif what == "start" and len(job.starts) < self.tasks:
+        elif what == "start" and job.demand.parts and len(job.starts) < self.tasks:
             grove.start(grove.tree, job, job.demand.parts[0][0], self.stamp, rng.random() < 0.7)
             return rng.random() < 0.3
         elif what in ("end", "both") and grove.running:
             grove.end(grove.tree, rng.randrange(len(grove.running)))
-            if what == "both" and len(job.starts) < self.tasks:
+            if what == "both" and job.demand.parts and len(job.starts) < self.tasks:
                 grove.start(grove.tree, job, job.demand.parts[0][0], self.stamp)
             return rng.random() < 0.3
         elif what == "turn":
@@ -91,6 +93,9 @@ class EqualJobsLife:
             grove.tree.moved[job] = None
         elif what == "go" and len(grove.jobs) > 2:
             self.go(job)
+        elif what == "over":
+            end_all(grove, job)
+            grove.ask_for(job, [])
         elif what == "user":
             job.user = rng.choice(["", "ann"])  # another group of equal jobs with the same entitlement
             grove.tree.regroup[job] = None

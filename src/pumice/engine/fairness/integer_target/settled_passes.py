@@ -143,6 +143,8 @@ class PassRecord:
 
     def add(self, leaf: JobNode) -> bool:
         """Add a job that has no unit from the pass; False if it does not fit into a cohort."""
+        if not leaf.demand.pieces:
+            return True  # a job that has ended gets nothing from any pass
         cohort = self.cohort_of(leaf)
         if cohort is None or leaf.taken != cohort.base:
             return False
@@ -284,6 +286,9 @@ def record_of(
     if len(served) < len(given) or len(jobs) < len(node.children):
         return None
     for leaf in jobs:
+        leaf.cohort = None
+        if not leaf.demand.pieces:
+            continue
         cohort = record.cohort_of(leaf)
         if cohort is None:
             return None
