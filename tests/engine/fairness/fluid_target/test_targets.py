@@ -120,6 +120,7 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
                 )
             case "weight":
                 data.draw(st.sampled_from(grove.groups)).weight = data.draw(st.sampled_from([1.0, 4.0, 0.3]))
+                grove.tree.reshaped = True
             case "class":
                 job.rank_class = (data.draw(st.integers(0, 2)),)
                 for other in grove.jobs:
@@ -295,6 +296,7 @@ def test_targets_after_changes_are_those_from_scratch(grove: Grove, data: st.Dat
                 grove.capacity = [data.draw(st.sampled_from([0, 300, 4000, 10**6])) for _ in range(WIDTH)]
             case "weight":
                 data.draw(st.sampled_from(grove.groups)).weight = data.draw(st.sampled_from([1.0, 2.0, 5.0]))
+                grove.tree.reshaped = True
         set_targets(grove.tree, grove.capacity)
         found = entitlements(grove)
         grove.tree.known_targets = None

@@ -140,6 +140,7 @@ def test_they_still_do_after_anything_changed(grove: Grove, data: st.DataObject)
                 )
             case "weight":
                 data.draw(st.sampled_from(grove.groups)).weight = data.draw(st.sampled_from([1.0, 4.0]))
+                grove.tree.reshaped = True
             case "tiers":
                 for other in grove.jobs:
                     other.before = (data.draw(st.integers(0, 1)),)

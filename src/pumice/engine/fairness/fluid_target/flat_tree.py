@@ -48,8 +48,11 @@ class FlatTree:
     def totals(self, given: FloatArray) -> FloatArray:
         """Sum the holdings of the leaves up to every inner node."""
         total = self.of_leaves(given)
-        for depth in reversed(self.depths[1:]):
-            np.add.at(total, self.parent[depth], total[depth])
+        for below, above in zip(reversed(self.depths[1:]), reversed(self.depths[:-1]), strict=True):
+            # As add.at would sum, what a node has itself first, several times as fast.
+            place = np.concatenate([np.arange(above.stop - above.start), self.parent[below] - above.start])
+            for column in total.T:
+                column[above] = np.bincount(place, np.concatenate([column[above], column[below]]))
         return total
 
     def of_leaves(self, given: FloatArray) -> FloatArray:

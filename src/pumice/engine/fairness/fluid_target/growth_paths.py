@@ -40,15 +40,20 @@ class GrowthPaths:
 
     def insert(self, a: IntArray, way: FloatArray) -> GrowthPaths:
         """Insert one point after each of the points ``a``, at the fraction ``way`` of the segment."""
-        b = a + 1
+        if len(a) == 0:
+            return self
         place, rows = self.inner, self.rows
-        new = place_between(place.take(a), place.take(b), way)
-        return GrowthPaths(
-            np.insert(self.node, b, self.node[a]),
-            np.insert(self.turn, b, self.turn[a]),
-            CurvePoint(np.insert(place.level, b, new.level), np.insert(place.sliver, b, new.sliver)),
-            np.insert(rows, b, rows[a] + way[:, None] * (rows[b] - rows[a]), axis=0),
-        )
+        old = np.ones(len(self.node) + len(a), dtype=bool)
+        old[a + 1 + np.arange(len(a))] = False
+        point = np.cumsum(old) - 1  # each new point starts as a copy of the point before it
+        new = np.flatnonzero(~old)
+        b = a + 1
+        there = place_between(place.take(a), place.take(b), way)
+        begun = rows.take(a, axis=0)
+        inner, longer = place.take(point), rows.take(point, axis=0)
+        inner.level[new], inner.sliver[new] = there.level, there.sliver
+        longer[new] = begun + way[:, None] * (rows.take(b, axis=0) - begun)
+        return GrowthPaths(self.node.take(point), self.turn.take(point), inner, longer)
 
 
 def cut(paths: GrowthPaths, stops: Stops) -> GrowthPaths:

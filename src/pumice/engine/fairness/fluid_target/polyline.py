@@ -234,16 +234,18 @@ def add_up(curve: IntArray, group: IntArray, level: FloatArray, rows: FloatArray
     one = np.empty(int(place.max()) + 1, dtype=np.int64)
     one[place] = np.arange(len(place))
     common = at.take(one)
-    total = Curves(group.take(one), common, np.empty((len(one), rows.shape[1])))
+    finished: list[tuple[IntArray, FloatArray]] = []  # sums at these places
     family = numbered(run_starts(group[first]))  # the group of each curve, later of each partial sum
     curve = numbered(first)
     while True:
         size = np.bincount(family)
         alone = size.take(family.take(curve)) == 1
-        total.rows[place[alone]] = rows[alone]
         busy = np.flatnonzero(~alone)
+        if len(busy) < len(curve):
+            done = np.flatnonzero(alone)
+            finished.append((place.take(done), rows.take(done, axis=0)))
         if len(busy) == 0:
-            return total, at
+            return Curves(group.take(one), common, _in_places(finished, len(one))), at
         curve, place, rows = curve.take(busy), place.take(busy), rows.take(busy, axis=0)
         mine = family.take(curve)
         nth = curve - (np.cumsum(size) - size).take(mine)
@@ -270,12 +272,23 @@ def _add_pairs(
     way = way_between(common.take(place), common.take(place.take(before)), common.take(place.take(after)))
     given = rows.take(before, axis=0)
     given += way[:, None] * (rows.take(after, axis=0) - given)
-    given[~begun] = 0.0
+    given *= begun[:, None]  # by 1 or 0: cheaper than to select rows
     given += rows
     merged = np.concatenate([left, right])
     merged = merged.take(np.argsort(key.take(merged), kind="stable"))  # two sorted runs: a stable sort only merges them
     merged = merged[run_ends(key.take(merged))]
     return pair.take(merged), place.take(merged), given.take(merged, axis=0)
+
+
+def _in_places(parts: list[tuple[IntArray, FloatArray]], places: int) -> FloatArray:
+    """Rows in the order of their places; of several for one place, the last."""
+    place, rows = parts[0]
+    if len(parts) > 1:
+        place = np.concatenate([some for some, _ in parts])
+        rows = np.concatenate([some for _, some in parts])
+    back = np.empty(places, dtype=np.int64)
+    back[place] = np.arange(len(place))
+    return rows.take(back, axis=0)
 
 
 def locate(asked: CurvePoint, start: IntArray, points: CurvePoint) -> tuple[IntArray, IntArray, FloatArray]:

@@ -36,6 +36,8 @@ class SolverBounds:
 
 def bounds_of(inner: Sequence[ShareNode], capacity: Vector) -> SolverBounds | None:
     """The limits of these inner nodes, given parents first; None if there are none."""
+    if _name_no_limit(inner):  # the usual case: one look at each node
+        return None
     ceilings = {
         node: _as_wide(node.ceiling, capacity, capacity)
         for node in inner
@@ -59,6 +61,13 @@ def bounds_of(inner: Sequence[ShareNode], capacity: Vector) -> SolverBounds | No
     above = {node for guaranteed in guarantees for node in _up(guaranteed)}
     nodes = [node for node in inner if node in above or node in ceilings or node.parent is None]
     return SolverBounds(nodes, ceilings, guarantees, users, deserved)
+
+
+def _name_no_limit(inner: Sequence[ShareNode]) -> bool:
+    for node in inner:
+        if node.ceiling is not None or node.guarantee is not None or node.user_ceilings or node.deserved:
+            return False
+    return True
 
 
 def _deserved(

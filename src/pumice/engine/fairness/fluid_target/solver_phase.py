@@ -174,10 +174,14 @@ class SolverPhase:
         top: FloatArray = self._tops(paths).max(axis=1, initial=0.0)
         return top / self.tree.weight.take(paths.node)
 
+    def _shared(self, rows: FloatArray) -> FloatArray:
+        """The columns of the resources that are not exhausted."""
+        return rows[:, : self.width] if len(self.available) == self.width else rows.take(self.available, axis=1)
+
     def _tops(self, paths: GrowthPaths) -> FloatArray:
         """A node's holdings of the resources that determine its share: those not exhausted; for a job, all."""
         if len(self.available) == self.width or not self.tree.is_job[paths.node].any():
-            return self.base[:, self.available].take(paths.node, axis=0) + paths.rows[:, self.available]
+            return self._shared(self.base).take(paths.node, axis=0) + self._shared(paths.rows)
         tops = self.base.take(paths.node, axis=0) + paths.rows[:, : self.width]
         tops[np.ix_(~self.tree.is_job[paths.node], ~self.counted)] = 0.0
         return tops
@@ -187,7 +191,7 @@ class SolverPhase:
         classes = self.tree.classes
         node, turn = np.divmod(total.of, classes)
         rows = total.rows if classes == 1 else end_to_end(total, node)
-        beyond: BoolArray = np.any(rows[:, self.available] > self.room[self.available], axis=1)
+        beyond: BoolArray = np.any(self._shared(rows) > self.room[self.available], axis=1)
         kept = run_starts(node)
         kept[1:] |= ~beyond[:-1]
         keep = np.flatnonzero(kept)

@@ -16,15 +16,15 @@ from __future__ import annotations
 import numpy as np
 
 from pumice.engine.fairness.fluid_target.flat_tree import JobNodes
-from pumice.engine.fairness.fluid_target.polyline import BoolArray, FloatArray
+from pumice.engine.fairness.fluid_target.polyline import FloatArray
 from pumice.engine.fairness.fluid_target.solved_targets import SolvedTargets
 from pumice.engine.fairness.fluid_target.solver import solve_targets
 from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds, bounds_of
-from pumice.engine.fairness.fluid_target.solver_input import Collected, NodeLeaves, RankClass, collect_leaves
+from pumice.engine.fairness.fluid_target.solver_input import Collected, LeafTable, NodeLeaves
 from pumice.engine.fairness.fluid_target.solver_limits import SolverLimits
 from pumice.engine.fairness.limits.user_limits import cap_users
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
-from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
+from pumice.engine.fairness.share_tree.share_node import ShareNode
 from pumice.engine.fairness.share_tree.tree import ShareTree
 
 SNAP = 1e-6
@@ -42,13 +42,14 @@ class KnownTargets:
         self.satisfied = False  # whether every job was entitled to its demand
         self.leaves: dict[ShareNode, NodeLeaves] = {}
         self.capacity: list[int] = []  # for which they were collected
-        self.used: list[int] = []  # the resources that they ask for
-        self.classes: list[RankClass] = []
+        self.table: LeafTable | None = None  # the same of all nodes; None: to be put together
+        self.outdated: LeafTable | None = None  # a table for other inner nodes
         self.solved: SolvedTargets | None = None  # the last solve, if nothing was limited in it
 
     def follow_branches(self, inner: list[ShareNode]) -> None:
         """Take over the inner nodes after namespaces came or went: forget those that went, with what they asked for."""
         self.inner = inner
+        self.outdated, self.table = self.table or self.outdated, None
         for node in [node for node in self.asked_below if node.gone]:
             for j, amount in enumerate(self.asked_below.pop(node)):
                 self.asked[j] -= amount
@@ -56,6 +57,11 @@ class KnownTargets:
             assert node.parent is not None
             _add(self.taken_back, node.parent, [-amount for amount in given])
             self.leaves.pop(node, None)
+
+    def forget_leaves(self) -> None:
+        """Collect the leaves of all nodes anew."""
+        self.leaves.clear()
+        self.table = self.outdated = None
 
 
 def set_targets(tree: ShareTree, capacity: list[int]) -> None:
@@ -96,7 +102,7 @@ def _set_targets(tree: ShareTree, capacity: list[int]) -> None:
         known.satisfied = True
     else:
         if known.satisfied:
-            known.leaves.clear()  # jobs have other targets meanwhile
+            known.forget_leaves()  # jobs have other targets meanwhile
         _solve(tree, capacity, known, changed, moved)
         known.satisfied = False
     _sum_up(tree, known, moved)
@@ -129,21 +135,18 @@ def _entitle(tree: ShareTree, group: list[EqualJobs], targets: tuple[float, ...]
         grid = round(tasks * EXACT)
         for j, amount in items:
             exact[j] += grid * amount
-    moved: dict[int, JobNode] = {}
     for equals in group:
         equals.targets = targets
         if equals.entitle(exact):
-            moved.update(equals.members)
+            tree.entitled_anew[equals] = None
             nodes[equals.parent] = None
+            for leaf in equals.members.values():
+                tree.flag(leaf)
         for leaf, before in equals.joined:
             if before != exact:
-                moved[leaf.serial] = leaf
-            else:
-                moved.pop(leaf.serial, None)
+                tree.moved[leaf] = None
+                tree.flag(leaf)
         equals.joined.clear()
-    for serial in sorted(moved):
-        tree.flag(moved[serial])
-        tree.moved[moved[serial]] = None
 
 
 def _solve(
@@ -156,20 +159,26 @@ def _solve(
     """Solve the targets, and entitle the groups whose target differs from the last solve."""
     users = tree.bounds.users if tree.bounds is not None else {}
     if users or capacity != known.capacity:
-        known.leaves.clear()
+        known.forget_leaves()
         known.capacity = list(capacity)
+    fresh: dict[ShareNode, NodeLeaves] = {}
     for node in changed if known.leaves else known.inner:
-        known.leaves[node] = leaves = NodeLeaves(node, capacity, users.get(node.queue, ()) if users else ())
+        fresh[node] = leaves = NodeLeaves(node, capacity, users.get(node.queue, ()) if users else ())
         for equals in leaves.never:
             _entitle(tree, [equals], (0.0,) * len(equals.demand.pieces), moved)
-    below = [known.leaves[node] for node in known.inner]
-    if not any(leaves.groups for leaves in below):
+    known.leaves.update(fresh)
+    table = known.table
+    if table is None:
+        table = known.table = LeafTable(known.inner, known.leaves, known.capacity, known.outdated)
+        known.outdated = None
+    else:
+        table.replace(fresh)
+    if not len(table.tasks):
         return
-    collected = collect_leaves(known.inner, below, capacity, known.used, known.classes)
-    known.used, known.classes = collected.used, collected.classes
+    collected = table.collected()
     if tree.bounds is not None:
         known.solved = None
-        tasks = _solve_collected(collected, _limits(tree.bounds, collected, capacity))
+        tasks = _solve_collected(collected, _limits(tree.bounds, table, len(collected.parent), capacity))
     elif known.solved is not None and known.solved.answers(collected):
         tasks = known.solved.tasks
     else:
@@ -177,15 +186,14 @@ def _solve(
         known.solved = SolvedTargets(collected, tasks)
     for_each = _snap(tasks / collected.members)
     targets: list[float] = for_each.tolist()
-    for number in np.unique(collected.group[_different(collected, for_each)]).tolist():
-        group, leaf = collected.groups[number], int(collected.first[number])
+    for group, first in table.groups_of(collected, table.tasks != for_each):
         pieces = [0.0] * len(group.demand.pieces)
-        for k in group.pieces:
+        for leaf, k in enumerate(group.pieces, first):
             pieces[k] = targets[leaf]
-            leaf += 1
         _entitle(tree, group.equals, tuple(pieces), moved)
+    table.tasks = for_each
     if users:
-        known.leaves.clear()  # which jobs form a group depends on the users that are limited
+        known.forget_leaves()  # which jobs form a group depends on the users that are limited
 
 
 def _solve_collected(collected: Collected, limits: SolverLimits | None) -> FloatArray:
@@ -202,20 +210,11 @@ def _solve_collected(collected: Collected, limits: SolverLimits | None) -> Float
     )
 
 
-def _different(collected: Collected, tasks: FloatArray) -> BoolArray:
-    """Which leaves have another target than in the last solve, or are new; remembers the targets."""
-    different: BoolArray = np.concatenate([leaves.tasks for leaves in collected.leaves]) != tasks
-    for leaves, start, stop in zip(collected.leaves, collected.start[:-1], collected.start[1:], strict=True):
-        leaves.tasks = tasks[start:stop]
-    return different
-
-
-def _limits(bounds: SolverBounds, collected: Collected, capacity: list[int]) -> SolverLimits:
-    """The bounds in the solver's form: fractions of capacity, for the resources in use."""
-    number = {node: k for k, node in enumerate(collected.nodes)}
-    used = collected.used
-    user_of = [group.user for group in collected.groups for _ in group.pieces]
-    count, width = len(collected.parent), len(used)
+def _limits(bounds: SolverBounds, table: LeafTable, count: int, capacity: list[int]) -> SolverLimits:
+    """The bounds of so many nodes and leaves in the solver's form: fractions of capacity, for the resources in use."""
+    number, used = table.number, table.used
+    user_of = [group.user for group in table.groups() for _ in group.pieces]
+    width = len(used)
     ceiling, guarantee = np.full((count, width), np.inf), np.zeros((count, width))
     for node, most in bounds.ceilings.items():
         ceiling[number[node]] = [most[j] / capacity[j] if most[j] < capacity[j] else np.inf for j in used]

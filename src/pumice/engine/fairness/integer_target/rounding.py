@@ -36,11 +36,12 @@ from pumice.engine.fairness.integer_target.line_position import (
     set_head,
     share_taken,
 )
+from pumice.engine.fairness.integer_target.settled_passes import TOLERANCE, PassRecord, record_of
 from pumice.engine.fairness.integer_target.task_line import Line, line_of
-from pumice.engine.fairness.integer_target.unit_passes import TOLERANCE, Given, UnitGroups, UnitPasses
+from pumice.engine.fairness.integer_target.unit_passes import Given, UnitGroups, UnitPasses
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs
 from pumice.engine.fairness.preemption_rules.task_rights import count_integer_tasks
-from pumice.engine.fairness.share_tree.equal_jobs import EXACT
+from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.fairness.share_tree.shared_vectors import shared_vector, shared_zeros
 from pumice.engine.fairness.share_tree.tree import ShareTree
@@ -64,6 +65,7 @@ class IntegerTargets:
         self._before: dict[JobNode, list[int]] = {}  # integer targets before this run, of the jobs touched
         self._unlike = UnlikeJobs()
         self._passes = UnitPasses(self._unlike, self._before)
+        self._records: dict[ShareNode, PassRecord] = {}  # of nodes whose passes were found to stay as they are
         self._everything = True
 
     def forget_all(self) -> None:
@@ -78,16 +80,10 @@ class IntegerTargets:
             self._everything = True
         passes.start(capacity)
         self._before.clear()
-        moved = list(tree.jobs.values()) if self._everything else [leaf for leaf in tree.moved if not leaf.gone]
-        by_depth = _dirty_nodes(moved, self._left_by_jobs())
         if self._everything:
-            self._start_over()
+            by_depth = self._start_over()
         else:
-            for nodes in by_depth:
-                for node in nodes:
-                    self._undo(node)
-        for leaf in moved:
-            self._set_base(leaf)
+            by_depth = self._undo_changed()
         if tree.bounds is not None:
             passes.headroom = self._limit_bases(tree.bounds)
         for nodes in reversed(by_depth):
@@ -102,6 +98,7 @@ class IntegerTargets:
                 leaf.integer_target = shared_vector(tuple(leaf.integer_target))
                 share_taken(leaf)
         tree.moved.clear()
+        tree.entitled_anew.clear()
         self._everything = False
         changed = [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]
         self._before.clear()
@@ -126,8 +123,10 @@ class IntegerTargets:
 
     # --- undoing earlier passes -----------------------------------------------------------------------------------
 
-    def _start_over(self) -> None:
+    def _start_over(self) -> list[list[ShareNode]]:
+        """Take back everything, and set the base of all jobs; returns all inner nodes above jobs, by depth."""
         self._given.clear()
+        self._records.clear()
         for node in self.tree.root.walk():
             if isinstance(node, JobNode):
                 self._before.setdefault(node, node.integer_target)
@@ -137,6 +136,97 @@ class IntegerTargets:
                 node.held_heads.clear()
                 node.waiting_heads.clear()
                 node.integer_target = [0] * self.tree.width
+        jobs = list(self.tree.jobs.values())
+        by_depth = _dirty_nodes([leaf.parent for leaf in jobs], self._left_by_jobs())
+        for leaf in jobs:
+            self._set_base(leaf)
+        return by_depth
+
+    def _undo_changed(self) -> list[list[ShareNode]]:
+        """Take back the passes above changes, and set the base of jobs that have another; returns the nodes of these."""
+        tree = self.tree
+        for leaf in tree.regrouped:
+            if leaf.cohort is not None and leaf.parent is not None and leaf not in tree.moved:
+                self._records.pop(leaf.parent, None)
+        changed: dict[ShareNode, list[JobNode]] = {}  # by parent
+        for leaf in tree.moved:
+            if not leaf.gone and leaf.parent is not None:
+                changed.setdefault(leaf.parent, []).append(leaf)
+        groups: dict[ShareNode, list[EqualJobs]] = {}
+        for equals in tree.entitled_anew:
+            if equals.members:
+                groups.setdefault(equals.parent, []).append(equals)
+        left = self._left_by_jobs()
+        by_depth = _dirty_nodes([*changed, *groups], left)
+        # Of these nodes cohorts may tell what changes below them.
+        countable = {node: None for node in (*changed, *groups, *left) if _is_countable(node)}
+        for nodes in by_depth:
+            for node in nodes:
+                if node not in countable:
+                    self._undo(node)
+        settled = {node for node in countable if self._settle(node, changed.get(node, []))}
+        for node in dict.fromkeys([*changed, *groups]):
+            if node in settled:
+                continue
+            if node in countable:
+                self._undo(node)
+            jobs = dict.fromkeys(changed.get(node, ()))
+            for equals in groups.get(node, ()):
+                jobs.update(dict.fromkeys(equals.members.values()))
+            for leaf in jobs:
+                self._set_base(leaf)
+        for node in left:
+            if node in countable and node not in settled:
+                self._undo(node)
+        return [[node for node in nodes if node not in settled] for nodes in by_depth]
+
+    def _settle(self, node: ShareNode, moved: list[JobNode]) -> bool:
+        """Bring the pass of a node up to date by cohorts; these jobs have changed. False if it has to be repeated."""
+        given = self._given.setdefault(node, [])
+        record = self._records.pop(node, None)
+        if moved or record is None:
+            changed = set(moved)
+            self._given[node] = [unit for unit in given if not unit[0].gone and unit[0] not in changed]
+            for unit in given:
+                if unit[0] in changed:
+                    self._take_back(unit)
+                    if unit[0].cohort is not None:
+                        unit[0].cohort.served -= 1
+            for leaf in moved:
+                if record is not None and leaf.cohort is not None:
+                    record.discard(leaf)
+                self._set_base(leaf)
+        if record is None:
+            record = record_of(node, self._given[node], moved)
+        elif not all(record.add(leaf) for leaf in moved):
+            return False
+        if record is None:
+            return False
+        flipped = record.changes(node, self._passes.nothing, self._passes.capacity)
+        if flipped is None:
+            return False
+        self._flip(node, flipped)
+        record.accept()
+        self._records[node] = record
+        return True
+
+    def _flip(self, node: ShareNode, jobs: list[JobNode]) -> None:
+        """Give these jobs the unit that the pass of a node has for them, or take it back from those that have it."""
+        if not jobs:
+            return
+        losing: set[JobNode] = set()
+        more: list[Given] = []
+        for leaf in jobs:
+            cohort = leaf.cohort
+            assert cohort is not None
+            if cohort.has_served(leaf):
+                losing.add(leaf)
+                self._take_back((leaf, cohort.run))
+            else:
+                more.append((leaf, cohort.run))
+                self._passes.hand_out(leaf)
+                set_head(leaf, first_left(leaf))
+        self._given[node] = [unit for unit in self._given[node] if unit[0] not in losing] + more
 
     def _undo(self, node: ShareNode) -> None:
         """Take back the units that the pass of a node handed out."""
@@ -145,6 +235,7 @@ class IntegerTargets:
             for unit in reversed(given):
                 self._take_back(unit)
             given.clear()
+        self._records.pop(node, None)
 
     def _take_back(self, unit: Given) -> None:
         leaf, run = unit
@@ -250,6 +341,7 @@ class IntegerTargets:
         self.may_be_owed.pop(leaf, None)
         if leaf.parent is not None:
             self._left[leaf.parent] = None
+            self._records.pop(leaf.parent, None)
 
     def _left_by_jobs(self) -> list[ShareNode]:
         """The closest ancestors, still in the tree, of removed jobs."""
@@ -265,21 +357,33 @@ class IntegerTargets:
 
 
 def _shared_line(leaf: JobNode) -> Line:
-    """The line of a job; equal jobs that hold nothing share one."""
-    equals = leaf.equals
-    if equals is None or leaf.starts or leaf.demand is not equals.demand:
+    """The line of a job; equal jobs share one if they hold nothing, or as many of tasks that are all equal."""
+    equals, demand = leaf.equals, leaf.demand
+    if equals is None or demand is not equals.demand:
         return line_of(leaf)
-    line = equals.lines.get(leaf.gang)
+    held = 0
+    if leaf.starts:
+        if not demand.alike:
+            return line_of(leaf)
+        items, count = demand.parts[0]
+        held = min(leaf.held[items[0][0]] // items[0][1], count)
+    key = (leaf.gang, held)
+    line = equals.lines.get(key)
     if line is None:
-        line = equals.lines[leaf.gang] = line_of(leaf)
+        line = equals.lines[key] = line_of(leaf)
     return line
 
 
-def _dirty_nodes(jobs: Iterable[JobNode], more: Iterable[ShareNode] = ()) -> list[list[ShareNode]]:
-    """The inner nodes above these jobs, and these nodes with their ancestors, by depth."""
+def _is_countable(node: ShareNode) -> bool:
+    """Whether cohorts are likely to tell what the pass of a node hands out: many of its jobs are equal."""
+    return node.parent is not None and not node.branches and 2 * len(node.equal_jobs) <= len(node.children)
+
+
+def _dirty_nodes(parents: Iterable[ShareNode | None], more: Iterable[ShareNode]) -> list[list[ShareNode]]:
+    """These nodes and all above them, by depth."""
     depths: dict[ShareNode, int] = {}
-    for start in (*(leaf.parent for leaf in jobs), *more):
-        path = []
+    for start in (*parents, *more):
+        path: list[ShareNode] = []
         node = start
         while node is not None and node not in depths:
             path.append(node)

@@ -23,15 +23,12 @@ from pumice.engine.fairness.integer_target.line_position import (
     running_left,
     set_head,
 )
+from pumice.engine.fairness.integer_target.settled_passes import LEAST, TOLERANCE
 from pumice.engine.fairness.integer_target.unit_walk import UnitWalk
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items
-
-TOLERANCE = 10**6
-"""A unit fits if it exceeds the deficit by no more than one part in this many."""
-LEAST = EXACT * (TOLERANCE - 1)
 
 Given = tuple[JobNode, int]
 """A unit that was handed out: the job, and the run of its line."""
@@ -78,7 +75,7 @@ class UnitPasses:
         self.headroom: Headroom | None = None
         self.capacity: list[int] = []
         self.scale: list[int] = []
-        self._nothing: list[int] = []
+        self.nothing: list[int] = []
         self._unlike = unlike
         self._before = before  # integer targets before this run, of the jobs touched
 
@@ -87,7 +84,7 @@ class UnitPasses:
         self.capacity = list(capacity)
         self.scale = [(offered or 1) * EXACT for offered in capacity]
         # A deficit below the grid on which keys are compared counts as zero.
-        self._nothing = [offered * EXACT // 2**30 for offered in capacity]
+        self.nothing = [offered * EXACT // 2**30 for offered in capacity]
         self.headroom = None
 
     def run(self, groups: UnitGroups, given: list[Given]) -> None:
@@ -207,13 +204,14 @@ class UnitPasses:
 
     def _holds_a_head(self, group: ShareNode) -> bool:
         """Whether a unit that a job below a group offers fits its deficit."""
-        return any(self.holds(group, unit) for heads in (group.held_heads, group.waiting_heads) for unit in heads)
+        inner = group.inner
+        return any(self.holds(group, unit) for heads in (inner.held_heads, inner.waiting_heads) for unit in heads)
 
     def _candidates(self, step: Step, *, held: bool) -> list[JobNode]:
         """The jobs below the groups whose next unit fits the group's deficit."""
         found: list[JobNode] = []
         for group in step.groups.nodes:
-            heads = group.held_heads if held else group.waiting_heads
+            heads = group.inner.held_heads if held else group.inner.waiting_heads
             fitting = {unit for unit in heads if self.holds(group, unit)}
             stack = [group] if fitting else []
             while stack:
@@ -261,23 +259,27 @@ class UnitPasses:
 
     def misses(self, node: ShareNode, unit: Items) -> bool:
         """Whether a node has a deficit of some resource that a unit asks for."""
-        exact, whole, nothing = node.exact, node.integer_target, self._nothing
+        exact, whole, nothing = node.exact, node.integer_target, self.nothing
         for j, _ in unit:
             if exact[j] - whole[j] * EXACT > nothing[j]:
                 return True
         return False
 
-    def give(self, leaf: JobNode, step: Step) -> None:
-        """Hand a job its head unit."""
+    def hand_out(self, leaf: JobNode) -> None:
+        """Add its head unit to a job's integer target."""
         self.touch(leaf)
         run = leaf.at
         items, tasks, _, _ = leaf.line[run]
-        step.given.append((leaf, run))
         add_to_targets(leaf, items, 1)
         leaf.integer_tasks += tasks
         count_taken(leaf, run, 1)
+
+    def give(self, leaf: JobNode, step: Step) -> None:
+        """Hand a job its head unit."""
+        step.given.append((leaf, leaf.at))
+        self.hand_out(leaf)
         if self.headroom is not None:
-            self.headroom.take(leaf, items)
+            self.headroom.take(leaf, leaf.line[leaf.at].items)
         first = first_left(leaf)
         if not step.behind:
             set_head(leaf, first)

@@ -53,7 +53,7 @@ class EqualJobs:
         self.members: dict[int, JobNode] = {}  # by serial number
         self._arrivals: list[int] = []  # a heap of their serial numbers; those of jobs that left are still in it
         self.joined: list[tuple[JobNode, list[int]]] = []  # since the last solve, with the entitlement they had
-        self.lines: dict[int, Line] = {}  # the units of a member that holds nothing, by the size of its gang
+        self.lines: dict[tuple[int, int], Line] = {}  # the units of a member, by its gang and the tasks that it holds
         self.targets: tuple[float, ...] | None = None  # tasks of each piece of the demand, for each job; None: unknown
         self.exact: list[int] = [0] * width
         self.entitled: list[int] = [0] * width

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from enum import IntEnum
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pumice.engine.fairness.integer_target.task_line import Line
 from pumice.engine.fairness.share_tree.demand import NO_DEMAND
@@ -20,6 +20,9 @@ from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
 from pumice.engine.state.job import Job
 from pumice.engine.state.task import Task
 from pumice.model.specs import Items
+
+if TYPE_CHECKING:
+    from pumice.engine.fairness.integer_target.settled_passes import Cohort
 
 Entry = tuple[Any, ...]
 """A heap entry: sort key first, the node last; ``rank`` before the node decides every comparison."""
@@ -288,6 +291,10 @@ class ShareNode:
             yield node
             stack.extend(node.children.values())
 
+    def jobs(self) -> list[JobNode]:
+        """The jobs among the children for which targets were solved."""
+        return [leaf for equals in self.equal_jobs.values() for leaf in equals.members.values()]
+
     def walk_inner(self) -> Iterator[ShareNode]:
         """The same without jobs, in the same order: there may be very many jobs."""
         stack = [self]
@@ -312,6 +319,7 @@ class JobNode(ShareNode):
         "at",
         "base",
         "before",
+        "cohort",
         "counted_able",
         "counted_owed",
         "demand",
@@ -360,6 +368,7 @@ class JobNode(ShareNode):
         self.integer_task_counts: dict[Items, int] | None = None  # heterogeneous tasks, by kind (see ``task_rights``)
         self.base: list[int] = shared_zeros(width)  # the part of its integer target that its own entitlement covers
         self.integer_line: Line | None = None  # all of its units; None: its holdings or demand have changed
+        self.cohort: Cohort | None = None  # see ``settled_passes``
         # The line from which units are handed out, and how many of each run are (shared); the first run with units
         # left, the run that the job offers in a pass, and the request of a unit of that run.
         self.line: Line = ()

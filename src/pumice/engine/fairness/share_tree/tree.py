@@ -37,7 +37,8 @@ class ShareTree:
         # Resources of units that no gate rejects and that find no room. Allocate sets it before gates give way.
         self.awaited: frozenset[int] = frozenset()
         self.touched: dict[JobNode, None] | None = None  # jobs to recount (see ``usage_ledger``); None: not tracked
-        self.moved: dict[JobNode, None] = {}  # jobs to round again: their holdings, demand or entitlement changed
+        self.moved: dict[JobNode, None] = {}  # jobs to round again: their holdings or demand changed
+        self.entitled_anew: dict[EqualJobs, None] = {}  # jobs to round again: their entitlement changed
         self.regroup: dict[JobNode, None] = {}  # jobs whose class, demand or user changed since targets were solved
         self.regrouped: list[JobNode] = []  # jobs that joined other equals then
         self.regrouped_below: dict[ShareNode, None] = {}  # nodes whose groups of equal jobs changed since
