@@ -143,7 +143,7 @@ class IntegerTargets:
         return by_depth
 
     def _undo_changed(self) -> list[list[ShareNode]]:
-        """Take back the passes above changes, and set the base of jobs that have another; returns the nodes of these."""
+        """Take back the passes above changes, and set the base of jobs that have another; returns their nodes."""
         tree = self.tree
         for leaf in tree.regrouped:
             if leaf.cohort is not None and leaf.parent is not None and leaf not in tree.moved:
