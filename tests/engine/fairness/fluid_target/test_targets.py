@@ -228,6 +228,22 @@ def test_target_is_zero_for_resource_without_capacity(capacity: list[int]) -> No
     assert a.target == 0.0 and b.target == capacity[MEMORY] / 1000
 
 
+def test_jobs_that_come_while_nobody_can_get_anything() -> None:
+    grove = Grove([0, 0, 0, 0])
+    queue = grove.group()
+
+    def targets_after_another_job() -> list[float]:
+        grove.job(queue, [(((CPU, 1000),), 2)])
+        set_targets(grove.tree, grove.capacity)
+        return [job.target for job in grove.jobs]
+
+    assert targets_after_another_job() == [0]
+    assert targets_after_another_job() == [0, 0]
+    grove.capacity = [4000, 0, 0, 0]
+    assert targets_after_another_job() == pytest.approx([4 / 3] * 3)
+    assert targets_after_another_job() == [1, 1, 1, 1]
+
+
 # --- within limits ---------------------------------------------------------------------------------------------
 
 

@@ -129,8 +129,6 @@ class LeafTable:
     ) -> None:
         self.nodes = nodes
         self.number = {node: k for k, node in enumerate(nodes)}
-        self.used: list[int] = []  # the resources that the leaves ask for
-        self.classes: list[RankClass] = []
         self._capacity = capacity
         self._weight = np.array([node.weight for node in nodes])
         self._above = np.array([-1 if node.parent is None else self.number[node.parent] for node in nodes])
@@ -145,7 +143,7 @@ class LeafTable:
         self._jobs = np.array([len(each.jobs) for each in self._leaves])
         self._columns = np.concatenate([each.columns for each in self._leaves])
         self._job_members = np.concatenate([each.job_members for each in self._leaves])
-        self._follow_uses()
+        self._rank_anew(*self._in_use())
         self.tasks: FloatArray = np.full(len(self._columns), np.nan)  # the targets of the last solve, for each job
         if before is not None:
             self._take_over(before)
@@ -164,17 +162,17 @@ class LeafTable:
         for rank_class in leaves.classes:
             self._ranked[rank_class] = self._ranked.get(rank_class, 0) + sign
 
-    def _follow_uses(self) -> bool:
-        """Whether the resources or the classes are others now; if so, directions and ranks are put together anew."""
+    def _in_use(self) -> tuple[list[int], list[RankClass]]:
+        """The resources that some leaf asks for, and the classes that some have."""
         used = sorted([j for j, nodes in self._uses.items() if nodes])
-        classes = sorted([rank_class for rank_class, nodes in self._ranked.items() if nodes])
-        if self.used == used and self.classes == classes:
-            return False
+        return used, sorted([rank_class for rank_class, nodes in self._ranked.items() if nodes])
+
+    def _rank_anew(self, used: list[int], classes: list[RankClass]) -> None:
+        """Put directions and ranks together for these resources and classes."""
         self.used, self.classes = used, classes
         self._direction = np.concatenate([each.direction(used, self._capacity) for each in self._leaves])
         self._rank = np.concatenate([each.rank(classes) for each in self._leaves])
         self._job_rank = np.concatenate([each.job_rank(classes) for each in self._leaves])
-        return True
 
     def replace(self, changed: dict[ShareNode, NodeLeaves]) -> None:
         """Put in the leaves of nodes whose jobs have changed; what they were entitled to is not known any more."""
@@ -193,7 +191,10 @@ class LeafTable:
         self._columns = _spliced(self._columns, rows, [each.columns for each in fresh])
         self.tasks = _spliced(self.tasks, rows, [np.full(len(each.columns), np.nan) for each in fresh])
         self._job_members = _spliced(self._job_members, jobs, [each.job_members for each in fresh])
-        if not self._follow_uses():
+        used, classes = self._in_use()
+        if (used, classes) != (self.used, self.classes):
+            self._rank_anew(used, classes)
+        else:
             directions = [each.direction(self.used, self._capacity) for each in fresh]
             self._direction = _spliced(self._direction, rows, directions)
             self._rank = _spliced(self._rank, rows, [each.rank(self.classes) for each in fresh])
