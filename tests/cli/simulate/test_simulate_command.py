@@ -36,7 +36,11 @@ def test_two_runs_are_the_same_byte_for_byte_and_the_page_needs_no_network(tmp_p
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["one", "two", "workload.csv"]
     values = json.loads(outputs[0])
-    assert values == json.loads((tmp_path / "one" / "report.json").read_text())
+    written = json.loads((tmp_path / "one" / "report.json").read_text())
+    series = {queue["path"]: queue for queue in written.pop("series")[0]["queues"]}
+    assert values == written
+    assert series.keys() == values["policies"]["steer"]["queues"].keys()
+    assert max(series["root"]["used"]["cpu"]) == max(series["root/eng"]["entitled"]["cpu"]) > 0
     assert values["policies"]["steer"]["queues"]["root/eng"]["jobs"] == 2
     assert values["inputs"][0]["name"] == path and len(values["inputs"][0]["sha256"]) == 64
     jobs = (tmp_path / "one" / "jobs.csv").read_text().splitlines()

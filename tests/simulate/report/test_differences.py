@@ -27,3 +27,14 @@ def test_interval_is_that_of_the_pairs() -> None:
 def test_one_run_has_no_interval() -> None:
     (found,) = paired_differences({"a": [run("a", 0, 1)], "b": [run("b", 0, 4)]})
     assert found["measures"]["evictions"] == {"mean": 3, "low": None, "high": None}
+
+
+def test_resources_are_compared_too() -> None:
+    def short(policy: str, missed: float, lost: float) -> RunFigures:
+        root = QueueFigures("root", 0, False, used={"cpu": 8.0}, shortfall={"cpu": 0.0}, lost={"cpu": lost})
+        leaves = [QueueFigures(f"root/{name}", 1, True, shortfall={"cpu": missed}) for name in "xy"]
+        return RunFigures(policy, 0, 0, 0, {"cpu": 16.0}, {}, 1, [], [root, *leaves])
+
+    (found,) = paired_differences({"a": [short("a", 1.0, 3.0)], "b": [short("b", 1.5, 1.0)]})
+    measures = {name: one["mean"] for name, one in found["measures"].items() if name.endswith("cpu")}
+    assert measures == {"used cpu": 0, "shortfall cpu": 1, "lost cpu": -2}

@@ -6,8 +6,9 @@ difference with 95 % confidence (Student's t, for differences that are about nor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from math import sqrt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from math import fsum, sqrt
 from statistics import fmean, stdev
 from typing import Any
 
@@ -35,6 +36,7 @@ MEASURES: dict[str, Callable[[RunFigures], float]] = {
 def paired_differences(by_policy: Mapping[str, Sequence[RunFigures]]) -> list[dict[str, Any]]:
     """Every policy against the first one, measure by measure; without repeats there is no interval."""
     first, *others = by_policy
+    measures = {**MEASURES, **_measures_of(next(iter(by_policy.values()))[0].capacity)}
     return [
         {
             "policy": other,
@@ -43,11 +45,33 @@ def paired_differences(by_policy: Mapping[str, Sequence[RunFigures]]) -> list[di
                 name: _difference(
                     [measure(b) - measure(a) for a, b in zip(by_policy[first], by_policy[other], strict=True)]
                 )
-                for name, measure in MEASURES.items()
+                for name, measure in measures.items()
             },
         }
         for other in others
     ]
+
+
+def _measures_of(resources: Iterable[str]) -> dict[str, Callable[[RunFigures], float]]:
+    """Measures of each resource, in resource-hours: what was used, missed of entitlements, and lost by evictions."""
+    found: dict[str, Callable[[RunFigures], float]] = {}
+    for name in resources:
+        found[f"used {name}"] = partial(_used, name)
+        found[f"shortfall {name}"] = partial(_shortfall, name)
+        found[f"lost {name}"] = partial(_lost, name)
+    return found
+
+
+def _used(resource: str, run: RunFigures) -> float:
+    return run.root.used[resource]
+
+
+def _shortfall(resource: str, run: RunFigures) -> float:
+    return fsum(queue.shortfall[resource] for queue in run.queues if queue.is_leaf)
+
+
+def _lost(resource: str, run: RunFigures) -> float:
+    return run.root.lost[resource]
 
 
 def _difference(pairs: Sequence[float]) -> dict[str, float | None]:

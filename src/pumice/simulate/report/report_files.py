@@ -17,6 +17,7 @@ from pumice.simulate.figures import RunFigures
 from pumice.simulate.parallel_runs import AnyPlan
 from pumice.simulate.report.html_page import html_page
 from pumice.simulate.report.jobs_parquet import require_pyarrow, write_parquet
+from pumice.simulate.report.series import series_values
 from pumice.simulate.simulation_run import JOB_COLUMNS
 
 
@@ -42,9 +43,10 @@ class ReportFolder:
         """Write the report and move it to its place."""
         if self.staging is None or self.target is None:
             return
-        text = json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False)
+        series = series_values(runs)
+        text = json.dumps({**values, "series": series}, indent=2, sort_keys=True, ensure_ascii=False)
         (self.staging / "report.json").write_text(text + "\n", encoding="utf-8")
-        (self.staging / "report.html").write_text(html_page(values, runs), encoding="utf-8")
+        (self.staging / "report.html").write_text(html_page(values, series), encoding="utf-8")
         with (self.staging / "jobs.csv").open("w", encoding="utf-8") as together:
             together.write(",".join(JOB_COLUMNS) + "\n")
             for plan in plans:
