@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
@@ -156,6 +158,33 @@ def test_a_reader_that_is_slow_makes_the_server_wait(monkeypatch: pytest.MonkeyP
 
     serve(CHUNKED + body, ask=ask)
     assert most < 20_000, "the whole stream was read ahead"
+
+
+def test_calls_that_are_given_up_while_they_connect_leave_no_sockets() -> None:
+    async def ask(session: Session) -> None:
+        for steps in range(12):
+            call = asyncio.create_task(session.call("GET", "/x"))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", ResourceWarning)
+        serve(*[FINE] * 12, ask=ask)
+        gc.collect()
+    assert [str(one.message) for one in seen] == []
+
+
+def test_the_next_address_of_a_server_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def two_addresses(*_: object, **__: object) -> list[tuple[object, ...]]:
+        return [(None, None, 0, "", (address, 0)) for address in ("127.0.0.2", "127.0.0.1")]
+
+    async def ask(session: Session) -> None:
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two_addresses)
+        assert await session.call("POST", "/x", body=b"{}") == b"fine"
+
+    assert serve(FINE, ask=ask) == 1
 
 
 def test_the_end_of_a_session_ends_streams_that_nobody_reads() -> None:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from functools import cached_property
+from socket import SOCK_STREAM
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlencode, urlsplit
@@ -28,8 +29,6 @@ __all__ = ["Limits", "Session"]
 
 IDLE_SECONDS = 15.0
 """How long an idle connection is used again: servers close them after a while, and a write sent then may be lost."""
-NEXT_ADDRESS_SECONDS = 0.25
-"""After so long without a connection the next address of the server is tried beside the first."""
 _BROKEN = (OSError, TimeoutError, EOFError, ValueError)
 
 
@@ -146,14 +145,25 @@ class Session(ApiSession):
                 local.abort()
                 raise
             return connection
-        place, context = urlsplit(server), self._trust.context or None
+        place = urlsplit(server)
+        port = place.port or (443 if self._trust.context else 80)
+        found = await loop.getaddrinfo(place.hostname, port, type=SOCK_STREAM)
+        addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
+        for left in reversed(range(len(addresses))):  # each gets its part of the time: the first may not answer at all
+            try:
+                async with asyncio.timeout(self._limits.connect / len(addresses)):
+                    return await self._connect_to(addresses[-1 - left], port, place.hostname or "")
+            except (ConnectionError, TimeoutError):
+                if not left:
+                    raise
+        raise OSError(f"{place.hostname} has no address")
+
+    async def _connect_to(self, address: str, port: int, name: str) -> Connection:
+        context = self._trust.context or None
+        shown = (self.access.server_name or name) if context else None
+        loop = asyncio.get_running_loop()
         transport, connection = await loop.create_connection(
-            Connection,
-            place.hostname or "",
-            place.port or (443 if context else 80),
-            ssl=context,
-            server_hostname=(self.access.server_name or place.hostname) if context else None,
-            happy_eyeballs_delay=NEXT_ADDRESS_SECONDS,
+            Connection, address, port, ssl=context, server_hostname=shown
         )
         keep_alive(transport.get_extra_info("socket"))
         return connection
