@@ -7,6 +7,7 @@ import gc
 import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 
@@ -182,9 +183,19 @@ def test_the_next_address_of_a_server_is_tried(monkeypatch: pytest.MonkeyPatch) 
 
     async def ask(session: Session) -> None:
         monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two_addresses)
-        assert await session.call("POST", "/x", body=b"{}") == b"fine"
+        named = replace(session.access, server=session.access.server.replace("127.0.0.1", "server.example"))
+        async with Session(named, ONCE) as other:
+            assert await other.call("POST", "/x", body=b"{}") == b"fine"
 
     assert serve(FINE, ask=ask) == 1
+
+
+def test_an_address_is_used_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(session: Session) -> None:
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", None)
+        assert await session.call("GET", "/x") == b"fine"
+
+    serve(FINE, ask=ask)
 
 
 def test_the_end_of_a_session_ends_streams_that_nobody_reads() -> None:

@@ -87,9 +87,7 @@ class Connection(asyncio.Protocol):
                 piece = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
                 self._parts.clear()
                 self._size = 0
-                if self._paused and self._transport is not None:
-                    self._paused = False
-                    self._transport.resume_reading()
+                self._read_on()
                 yield piece
             elif self._whole:
                 return
@@ -103,6 +101,7 @@ class Connection(asyncio.Protocol):
         self._parts.clear()
         self._size = 0
         self._asked, self._streams, self._headed, self._whole = True, streams, False, False
+        self._read_on()
         self._transport.write(request)
 
     async def _arrival(self) -> None:
@@ -121,6 +120,12 @@ class Connection(asyncio.Protocol):
         parts.clear()
         self._size = 0
         return answer
+
+    def _read_on(self) -> None:
+        """Read again, if nothing was to be read for a while."""
+        if self._paused and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

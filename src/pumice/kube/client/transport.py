@@ -10,9 +10,9 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import cached_property
-from socket import SOCK_STREAM
+from socket import AF_INET, AF_INET6, SOCK_STREAM, inet_pton
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlencode, urlsplit
@@ -147,8 +147,10 @@ class Session(ApiSession):
             return connection
         place = urlsplit(server)
         port = place.port or (443 if self._trust.context else 80)
-        found = await loop.getaddrinfo(place.hostname, port, type=SOCK_STREAM)
-        addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
+        addresses = [place.hostname or ""]
+        if not _is_address(addresses[0]):  # names take a thread, and all threads may be busy
+            found = await loop.getaddrinfo(place.hostname, port, type=SOCK_STREAM)
+            addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
         for left in reversed(range(len(addresses))):  # each gets its part of the time: the first may not answer at all
             try:
                 async with asyncio.timeout(self._limits.connect / len(addresses)):
@@ -195,6 +197,13 @@ class Session(ApiSession):
         elif method != "GET":
             fields += "Content-Length: 0\r\n"
         return f"{method} {target} HTTP/1.1\r\n{common}{fields}\r\n".encode("latin-1") + body
+
+
+def _is_address(host: str) -> bool:
+    for family in (AF_INET, AF_INET6):
+        with suppress(OSError):
+            return bool(inet_pton(family, host))
+    return False
 
 
 def _refusal(answer: Answer) -> ApiError:
