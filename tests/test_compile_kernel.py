@@ -19,7 +19,8 @@ TOOL = compile_kernel.ROOT / "tools" / "compile_kernel.py"
 def test_it_compiles_without_a_warning(tmp_path: Path) -> None:
     done = run_process([sys.executable, TOOL, tmp_path], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert (tmp_path / compile_kernel.library()).exists()
+    for source in compile_kernel.KERNELS:
+        assert (tmp_path / compile_kernel.library(source)).exists()
 
 
 @pytest.mark.process
@@ -27,12 +28,13 @@ def test_without_a_compiler_it_says_so(tmp_path: Path) -> None:
     missing = {**os.environ, "CC": "no-such-compiler"}
     done = run_process([sys.executable, TOOL, tmp_path], capture_output=True, text=True, env=missing)
     assert done.returncode == 1
-    assert done.stderr.startswith("cannot compile the node table: ") and "no-such-compiler" in done.stderr
+    assert done.stderr.startswith(f"cannot compile {compile_kernel.NODES}: ") and "no-such-compiler" in done.stderr
 
 
-def test_the_source_is_where_the_tool_looks_for_it() -> None:
-    assert (compile_kernel.ROOT / "src" / compile_kernel.SOURCE).exists()
-    assert compile_kernel.library().name.startswith("node_kernel.")
+@pytest.mark.parametrize("source", compile_kernel.KERNELS)
+def test_the_source_is_where_the_tool_looks_for_it(source: Path) -> None:
+    assert (compile_kernel.ROOT / "src" / source).exists()
+    assert compile_kernel.library(source).name.startswith(f"{source.stem}.")
 
 
 def test_it_wants_a_folder(capsys: pytest.CaptureFixture[str]) -> None:

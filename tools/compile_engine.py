@@ -6,8 +6,8 @@ Copies ``src`` into FOLDER and compiles the modules named below in place, so tha
 instead of ``src``. FOLDER is replaced if it is the result of an earlier run. Needs a C compiler, the headers of Python,
 and the packages pinned in requirements/compile.txt; without one of these the tool says which and exits with status 3.
 The sources in ``src`` stay as they are: they run uncompiled for development and wherever there is no compiler.
-hatch_build.py calls this for wheels. The inner loops of the node table, which are there in C too, are compiled with it
-(tools/compile_kernel.py), and so is the shim of the node agent (tools/compile_shim.py).
+hatch_build.py calls this for wheels. The loops that are there in C too, those of the node table and of the target
+solver, are compiled with it (tools/compile_kernel.py), and so is the shim of the node agent (tools/compile_shim.py).
 
 ``PUMICE_ENGINE_CACHE`` names a folder in which compiled libraries are kept, by a hash of everything they are made from;
 the same sources are then compiled once.
@@ -44,8 +44,10 @@ INTERPRETED = (
     "pumice/engine/config/",  # read once
     "pumice/engine/events.py",  # decoded from the decision log
     "pumice/engine/explain/",  # answers users
-    "pumice/engine/fairness/fluid_target/flat_tree.py",  # NumPy, as the others of the solver
+    "pumice/engine/fairness/fluid_target/depth_steps.py",  # NumPy, as the others of the solver
+    "pumice/engine/fairness/fluid_target/flat_tree.py",
     "pumice/engine/fairness/fluid_target/growth_paths.py",
+    "pumice/engine/fairness/fluid_target/native_curves.py",  # imports what may be missing
     "pumice/engine/fairness/fluid_target/polyline.py",
     "pumice/engine/fairness/fluid_target/solver.py",
     "pumice/engine/fairness/fluid_target/solver_limits.py",
@@ -180,7 +182,8 @@ def _compile(folder: Path) -> None:
         check=True,
         stdout=sys.stderr,
     )
-    compile_kernel.compile_kernel(folder, folder)
+    for source in compile_kernel.KERNELS:
+        compile_kernel.compile_kernel(source, folder, folder)
     shutil.rmtree(folder / "build", ignore_errors=True)
 
 

@@ -30,7 +30,7 @@ NODES = 150  # several blocks of nodes, and more than are kept as spares
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """The module in C, made from the sources of the checkout; no table uses it but those below."""
     folder = tmp_path_factory.mktemp("kernel")
-    path = folder / compile_kernel.compile_kernel(folder)
+    path = folder / compile_kernel.compile_kernel(compile_kernel.NODES, folder)
     spec = importlib.util.spec_from_file_location("pumice.engine.placement.node_kernel", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -22,7 +22,10 @@ column grows whenever any other does, so it can measure slivers.
 Numerics. Curves are stored as points, added and interpolated, never as slopes: slopes are huge and cancel near a halt.
 A resource of which nothing is given keeps its value to the last bit, so a share is either exactly constant or not.
 Levels that should be equal can differ by rounding, yet curves that halt at one level must be recognised as such: levels
-closer than LEVEL_TOLERANCE are made equal before curves are added.
+closer than LEVEL_TOLERANCE are made equal before curves are added. Sums depend on the order of their terms: where terms
+are sorted, equal ones keep their order, so that the result is the same on every machine.
+
+Where the engine is compiled, ``native_curves`` has the functions that take most of the time in C.
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pumice.engine.fairness.fluid_target import native_curves
+from pumice.engine.fairness.fluid_target.native_curves import float_rows, floats, integers
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -107,6 +113,14 @@ def start_of_run(first: BoolArray) -> IntArray:
     return np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
 
 
+def largest_column(rows: FloatArray) -> FloatArray:
+    """The largest entry of every row, at least 0: column by column, which is faster than along short rows."""
+    largest = np.zeros(len(rows))
+    for column in rows.T:
+        np.maximum(largest, column, out=largest)
+    return largest
+
+
 def running_total(rows: FloatArray, label: IntArray) -> FloatArray:
     """Sums of rows from the start of each run of equal labels up to and including each row.
 
@@ -130,8 +144,8 @@ def running_total(rows: FloatArray, label: IntArray) -> FloatArray:
 
 
 def sort_by(major: IntArray, minor: FloatArray) -> IntArray:
-    """The sort order by a non-negative integer, then by a number."""
-    order = np.argsort(minor)
+    """The sort order by a non-negative integer, then by a number; equal entries keep their order."""
+    order = np.argsort(minor, kind="stable")
     key = major.take(order)
     if key.max(initial=0) < 1 << 16:  # NumPy sorts 16-bit integers by radix, several times as fast
         return order.take(np.argsort(key.astype(np.uint16), kind="stable"))
@@ -145,6 +159,10 @@ def leaf_curves(of: IntArray, weight: FloatArray, held: FloatArray, most: FloatA
     to level t it receives min(t * weight, most) - min(t * weight, held). Each term is the sum of the bounds below t,
     accumulated from below, plus t times the weights of the remaining leaves, accumulated from above.
     """
+    if native_curves.native is not None:
+        owner, levels, sums = native_curves.native.leaf_curves(of, weight, held, most, rows)
+        place = CurvePoint(floats(levels), np.zeros(len(levels) // 8))
+        return Curves(integers(owner), place, float_rows(sums, rows.shape[1]))
     count = len(of)
     first = run_starts(of)
     group = numbered(first)
@@ -208,7 +226,7 @@ def common_places(
     number[order] = numbered(new)
 
     halt = start_of_run(run_starts(curve) | run_starts(number))
-    sliver = np.maximum(dominant - dominant.take(halt), 0.0)
+    sliver = _never_less(np.maximum(dominant - dominant.take(halt), 0.0), halt)
     halts = np.zeros(len(group), dtype=bool)
     halts[number[sliver > 0]] = True
     if halts.any():  # few levels have halts: sort only their points by sliver
@@ -220,6 +238,15 @@ def common_places(
     return CurvePoint(settled, sliver), place
 
 
+def _never_less(sliver: FloatArray, halt: IntArray) -> FloatArray:
+    """Slivers that do not fall along a halt, as they could by a rounding."""
+    fallen = (sliver[1:] < sliver[:-1]) & (halt[1:] == halt[:-1])
+    for point in np.flatnonzero(fallen):
+        same = slice(point + 1, np.searchsorted(halt, halt[point], side="right"))
+        sliver[same] = np.maximum(sliver[same], sliver[point])
+    return sliver
+
+
 def add_up(curve: IntArray, group: IntArray, level: FloatArray, rows: FloatArray) -> tuple[Curves, CurvePoint]:
     """Add up the curves of each group at common positions.
 
@@ -229,6 +256,10 @@ def add_up(curve: IntArray, group: IntArray, level: FloatArray, rows: FloatArray
     Curves are added in pairs, then their sums in pairs, until one is left: with k curves each point is touched log2(k)
     times, and the number of points never exceeds that of the input.
     """
+    if native_curves.native is not None:
+        owner, levels, slivers, sums, *of_points = native_curves.native.add_up(curve, group, level, rows)
+        total = Curves(integers(owner), CurvePoint(floats(levels), floats(slivers)), float_rows(sums, rows.shape[1]))
+        return total, CurvePoint(*map(floats, of_points))
     first = run_starts(curve)
     at, place = common_places(curve, numbered(run_starts(group)), level, rows[:, -1])
     one = np.empty(int(place.max()) + 1, dtype=np.int64)
@@ -293,6 +324,9 @@ def _in_places(parts: list[tuple[IntArray, FloatArray]], places: int) -> FloatAr
 
 def locate(asked: CurvePoint, start: IntArray, points: CurvePoint) -> tuple[IntArray, IntArray, FloatArray]:
     """The points of each curve (starting at `start`) around the requested position, and the fraction between them."""
+    if native_curves.native is not None:
+        found = native_curves.native.locate(start, asked.level, asked.sliver, points.level, points.sliver)
+        return integers(found[0]), integers(found[1]), floats(found[2])
     stop = np.append(start[1:], len(points.level))
     each = asked.take(np.repeat(np.arange(len(start)), stop - start))
     passed = (points.level < each.level) | ((points.level == each.level) & (points.sliver <= each.sliver))

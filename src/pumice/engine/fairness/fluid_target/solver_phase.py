@@ -17,6 +17,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pumice.engine.fairness.fluid_target.depth_steps import (
+    NodePositions,
+    ShareMeasure,
+    paths_within,
+    sum_children,
+)
 from pumice.engine.fairness.fluid_target.flat_tree import FlatTree
 from pumice.engine.fairness.fluid_target.growth_paths import GrowthPaths, Limited, cut, joined
 from pumice.engine.fairness.fluid_target.polyline import (
@@ -25,15 +31,9 @@ from pumice.engine.fairness.fluid_target.polyline import (
     Curves,
     FloatArray,
     IntArray,
-    add_up,
-    crossings,
     cut_off,
-    end_to_end,
     leaf_curves,
-    locate,
-    place_between,
     run_ends,
-    run_starts,
     thinned,
 )
 from pumice.engine.fairness.fluid_target.solver_limits import FULL, Stops
@@ -45,12 +45,9 @@ BEYOND = 1e-9  # relative: how far past the end paths are followed, so that they
 
 
 @dataclass(slots=True)
-class _Spot:
-    """Positions of nodes: the class of children that grows, its position, and the position in a later phase, if any."""
+class _Spot(NodePositions):
+    """Positions of nodes, and their positions in a later phase, if any."""
 
-    turn: IntArray
-    level: FloatArray
-    sliver: FloatArray
     away: BoolArray  # below a node that is in a later phase
     later: list[tuple[SolverPhase, int, IntArray, tuple[IntArray, IntArray, FloatArray]]] = field(default_factory=list)
 
@@ -86,6 +83,8 @@ class SolverPhase:
         self.base = tree.totals(rows[:, : self.width] * held[:, None])
         # The capacity that is left. A phase of subtrees cannot see the rest of the tree, so its caller passes this in.
         self.room = np.maximum(1 - self.base[0], 0.0) * (1 + BEYOND) if room is None else room
+        self.within = np.where(available, self.room, np.inf)  # how far paths are followed
+        self.measure = ShareMeasure(tree, self.base, available)
         self.limited = limited
         self.paths: dict[int, GrowthPaths] = {}  # by depth
         needs = rows[:, : self.width]
@@ -151,57 +150,18 @@ class SolverPhase:
             a, b = np.searchsorted(leaves.of, [depth.start * tree.classes, depth.stop * tree.classes])
             here = Curves(leaves.of[a:b], leaves.place.take(np.arange(a, b)), leaves.rows[a:b])
             if self.paths:
-                self.paths[d] = self._paths(d, self._sum(here, self.paths[d + 1]))
+                below = self.paths[d + 1]
+                self.paths[d] = self._paths(d, sum_children(tree, here, below, self.measure.shares(below)))
             elif a < b:
                 self.paths[d] = self._paths(d, here)
 
-    def _sum(self, leaves: Curves, below: GrowthPaths) -> Curves:
-        """Add up leaves and inner nodes of the same parents, class by class."""
-        tree, count = self.tree, len(leaves.of)
-        group = np.concatenate([leaves.of, tree.parent[below.node] * tree.classes + tree.node_class[below.node]])
-        order = np.argsort(group, kind="stable")
-        curve = np.concatenate([leaves.of, below.node + len(tree.parent) * tree.classes])
-        level = np.concatenate([leaves.place.level, self._share(below)])
-        rows = np.concatenate([leaves.rows, below.rows])
-        total, at = add_up(curve[order], group[order], level[order], rows.take(order, axis=0))
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        below.outer = at.take(back[count:])
-        return total
-
-    def _share(self, paths: GrowthPaths) -> FloatArray:
-        """The weighted share of the node at each point."""
-        top: FloatArray = self._tops(paths).max(axis=1, initial=0.0)
-        return top / self.tree.weight.take(paths.node)
-
-    def _shared(self, rows: FloatArray) -> FloatArray:
-        """The columns of the resources that are not exhausted."""
-        return rows[:, : self.width] if len(self.available) == self.width else rows.take(self.available, axis=1)
-
-    def _tops(self, paths: GrowthPaths) -> FloatArray:
-        """A node's holdings of the resources that determine its share: those not exhausted; for a job, all."""
-        if len(self.available) == self.width or not self.tree.is_job[paths.node].any():
-            return self._shared(self.base).take(paths.node, axis=0) + self._shared(paths.rows)
-        tops = self.base.take(paths.node, axis=0) + paths.rows[:, : self.width]
-        tops[np.ix_(~self.tree.is_job[paths.node], ~self.counted)] = 0.0
-        return tops
-
     def _paths(self, d: int, total: Curves) -> GrowthPaths:
         """Convert the sums over children, per class, into the paths of their parents."""
-        classes = self.tree.classes
-        node, turn = np.divmod(total.of, classes)
-        rows = total.rows if classes == 1 else end_to_end(total, node)
-        beyond: BoolArray = np.any(self._shared(rows) > self.room[self.available], axis=1)
-        kept = run_starts(node)
-        kept[1:] |= ~beyond[:-1]
-        keep = np.flatnonzero(kept)
-        paths = GrowthPaths(node.take(keep), turn.take(keep), total.place.take(keep), rows.take(keep, axis=0))
-        later = None
+        paths, later = paths_within(total, self.tree.classes, self.within), None
         if self.limited is not None:
             paths, later = self._limit(d, paths, self.limited)
-        # The share must be linear between points: add points where its dominant resource changes.
-        paths = paths.insert(*crossings(paths.node * classes + paths.turn, self._tops(paths)))
-        return paths if later is None else joined(paths, later, d, classes)
+        paths = self.measure.add_crossings(paths)
+        return paths if later is None else joined(paths, later, d, self.tree.classes)
 
     # --- limits -----------------------------------------------------------------------------------------------
 
@@ -287,26 +247,16 @@ class SolverPhase:
     def _descend(self, spot: _Spot, d: int) -> _Spot:
         """Derive the positions of the nodes below from those of this depth."""
         while (here := self.paths.get(d := d + 1)) is not None:
-            start = np.flatnonzero(run_starts(here.node))
-            node = here.node[start]
-            above = self.tree.parent[node]
-            state = np.sign(spot.turn[above] - self.tree.node_class[node])  # its class is to come, grows, is done
-            level = np.choose(state + 1, [np.full(len(node), -1.0), spot.level[above], np.full(len(node), np.inf)])
-            asked = CurvePoint(level, spot.sliver[above])
-            assert here.outer is not None
-            self._put(spot, d, node, *locate(asked, start, here.outer))
+            if spot.later or here.later is not None:
+                self._put(spot, d, *spot.around(self.tree, here))
+            else:
+                spot.descend(self.tree, here)
         return spot
 
     def _put(self, spot: _Spot, d: int, node: IntArray, a: IntArray, b: IntArray, way: FloatArray) -> None:
         """Record the positions of nodes that are at the fraction ``way`` between these points of their paths."""
         here = self.paths[d]
-        # Rounding may leave a gap between the end of one class and the start of the next; the gap is empty.
-        at_b = (way == 1) | (way > 0) & (here.turn[a] != here.turn[b])
-        a, way = np.where(at_b, b, a), np.where(at_b, 0.0, way)
-        # At the end of a class the next point starts the next class: its position is meaningless here.
-        b = np.where(way == 0, a, b)
-        place = place_between(here.inner.take(a), here.inner.take(b), way)
-        spot.turn[node], spot.level[node], spot.sliver[node] = here.turn[a], place.level, place.sliver
+        a, b, way = spot.put(here, node, a, b, way)
         if spot.later:
             spot.away[node] = spot.away[self.tree.parent[node]]
         if here.later is not None and here.number is not None:
