@@ -143,18 +143,44 @@ class LeafTable:
         self._jobs = np.array([len(each.jobs) for each in self._leaves])
         self._columns = np.concatenate([each.columns for each in self._leaves])
         self._job_members = np.concatenate([each.job_members for each in self._leaves])
-        self._rank_anew(*self._in_use())
+        self.used, self.classes = self._in_use()
+        self._direction: FloatArray
+        self._rank: IntArray
+        self._job_rank: IntArray
         self.tasks: FloatArray = np.full(len(self._columns), np.nan)  # the targets of the last solve, for each job
-        if before is not None:
+        if before is None:
+            self._rank_anew()
+        else:
             self._take_over(before)
 
     def _take_over(self, before: LeafTable) -> None:
-        """Take over the targets of leaves that are the same as in another table."""
+        """Take over what another table for the same capacity has of leaves that are the same."""
         starts, old_starts = _starts(self._rows).tolist(), _starts(before._rows).tolist()
+        kept: list[int | None] = []  # for each node its number there, if its leaves are the same
         for k, each in enumerate(self._leaves):
             old = before.number.get(self.nodes[k])
-            if old is not None and before._leaves[old] is each:
+            kept.append(old if old is not None and before._leaves[old] is each else None)
+            if old is not None and kept[k] is not None:
                 self.tasks[starts[k] : starts[k + 1]] = before.tasks[old_starts[old] : old_starts[old + 1]]
+        if (self.used, self.classes) != (before.used, before.classes):
+            self._rank_anew()
+            return
+        job_starts = _starts(before._jobs).tolist()
+        directions: list[FloatArray] = []
+        ranks: list[IntArray] = []
+        job_ranks: list[IntArray] = []
+        for old, each in zip(kept, self._leaves, strict=True):
+            if old is None:
+                directions.append(each.direction(self.used, self._capacity))
+                ranks.append(each.rank(self.classes))
+                job_ranks.append(each.job_rank(self.classes))
+            else:
+                rows = slice(old_starts[old], old_starts[old + 1])
+                directions.append(before._direction[rows])
+                ranks.append(before._rank[rows])
+                job_ranks.append(before._job_rank[job_starts[old] : job_starts[old + 1]])
+        self._direction, self._rank = np.concatenate(directions), np.concatenate(ranks)
+        self._job_rank = np.concatenate(job_ranks)
 
     def _count(self, leaves: NodeLeaves, sign: int) -> None:
         for j in leaves.resources:
@@ -167,12 +193,11 @@ class LeafTable:
         used = sorted([j for j, nodes in self._uses.items() if nodes])
         return used, sorted([rank_class for rank_class, nodes in self._ranked.items() if nodes])
 
-    def _rank_anew(self, used: list[int], classes: list[RankClass]) -> None:
-        """Put directions and ranks together for these resources and classes."""
-        self.used, self.classes = used, classes
-        self._direction = np.concatenate([each.direction(used, self._capacity) for each in self._leaves])
-        self._rank = np.concatenate([each.rank(classes) for each in self._leaves])
-        self._job_rank = np.concatenate([each.job_rank(classes) for each in self._leaves])
+    def _rank_anew(self) -> None:
+        """Put directions and ranks together for the resources and classes in use."""
+        self._direction = np.concatenate([each.direction(self.used, self._capacity) for each in self._leaves])
+        self._rank = np.concatenate([each.rank(self.classes) for each in self._leaves])
+        self._job_rank = np.concatenate([each.job_rank(self.classes) for each in self._leaves])
 
     def replace(self, changed: dict[ShareNode, NodeLeaves]) -> None:
         """Put in the leaves of nodes whose jobs have changed; what they were entitled to is not known any more."""
@@ -193,7 +218,8 @@ class LeafTable:
         self._job_members = _spliced(self._job_members, jobs, [each.job_members for each in fresh])
         used, classes = self._in_use()
         if (used, classes) != (self.used, self.classes):
-            self._rank_anew(used, classes)
+            self.used, self.classes = used, classes
+            self._rank_anew()
         else:
             directions = [each.direction(self.used, self._capacity) for each in fresh]
             self._direction = _spliced(self._direction, rows, directions)
