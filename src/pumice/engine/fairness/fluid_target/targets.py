@@ -128,7 +128,10 @@ def _entitle(tree: ShareTree, group: list[EqualJobs], targets: tuple[float, ...]
     The last bits of a target depend on the order of summation. Rounding to a grid here removes them once, and every
     later sum is exact: what is equal mathematically is equal here.
     """
-    if all(equals.targets == targets and not equals.joined for equals in group):
+    for equals in group:
+        if equals.targets != targets or equals.joined:
+            break
+    else:
         return
     exact = [0] * tree.width
     for (items, _), tasks in zip(group[0].demand.pieces, targets, strict=True):

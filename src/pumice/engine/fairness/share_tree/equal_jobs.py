@@ -19,8 +19,12 @@ from pumice.engine.fairness.share_tree.demand import Demand
 if TYPE_CHECKING:
     from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 
-EXACT = 2**40
+EXACT_BITS = 40
+EXACT = 1 << EXACT_BITS
 """Entitlements are counted in this fraction of a unit."""
+HALF = EXACT // 2
+UNIT = 1.0 / EXACT
+"""A power of two: a product with it is as exact as the quotient, and a fraction of the work for large integers."""
 
 JobClass = tuple[int, ...]
 """The class of a job in the target: the permanent part of its keys before the share."""
@@ -92,8 +96,10 @@ class EqualJobs:
         if exact == self.exact:
             return False
         self.exact[:] = exact
-        self.entitled[:] = [(amount + EXACT // 2) // EXACT for amount in exact]
-        self.due[:] = [amount / EXACT for amount in exact]
+        entitled, due = self.entitled, self.due
+        for j, amount in enumerate(exact):
+            entitled[j] = (amount + HALF) >> EXACT_BITS
+            due[j] = float(amount) * UNIT
         return True
 
     def widen(self, more: int) -> None:

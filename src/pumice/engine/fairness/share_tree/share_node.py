@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pumice.engine.fairness.integer_target.task_line import Line
 from pumice.engine.fairness.share_tree.demand import NO_DEMAND
-from pumice.engine.fairness.share_tree.equal_jobs import EXACT, Equality, EqualJobs
+from pumice.engine.fairness.share_tree.equal_jobs import EXACT_BITS, HALF, UNIT, Equality, EqualJobs
 from pumice.engine.fairness.share_tree.inner_parts import InnerParts
 from pumice.engine.fairness.share_tree.shared_vectors import Counters, no_counters, shared_dues, shared_zeros
 from pumice.engine.fairness.share_tree.waiting_line import WaitingLine
@@ -153,8 +153,8 @@ class ShareNode:
         if exact == self.exact:
             return False
         self.exact = exact
-        self.entitled = [(amount + EXACT // 2) // EXACT for amount in exact]
-        self.due = [amount / EXACT for amount in exact]
+        self.entitled = [(amount + HALF) >> EXACT_BITS for amount in exact]
+        self.due = [float(amount) * UNIT for amount in exact]
         return True
 
     @property
