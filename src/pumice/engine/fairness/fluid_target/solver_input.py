@@ -6,7 +6,7 @@ has the leaves of all nodes end to end: after a small change only the parts of a
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -157,11 +157,15 @@ class LeafTable:
         """Take over what another table for the same capacity has of leaves that are the same."""
         starts, old_starts = _starts(self._rows).tolist(), _starts(before._rows).tolist()
         kept: list[int | None] = []  # for each node its number there, if its leaves are the same
-        for k, each in enumerate(self._leaves):
-            old = before.number.get(self.nodes[k])
+        for node, each in zip(self.nodes, self._leaves, strict=True):
+            old = before.number.get(node)
             kept.append(old if old is not None and before._leaves[old] is each else None)
-            if old is not None and kept[k] is not None:
-                self.tasks[starts[k] : starts[k + 1]] = before.tasks[old_starts[old] : old_starts[old + 1]]
+        for first, stop in _runs(kept):
+            old = kept[first]
+            if old is not None:
+                self.tasks[starts[first] : starts[stop]] = before.tasks[
+                    old_starts[old] : old_starts[old + stop - first]
+                ]
         if (self.used, self.classes) != (before.used, before.classes):
             self._rank_anew()
             return
@@ -169,16 +173,19 @@ class LeafTable:
         directions: list[FloatArray] = []
         ranks: list[IntArray] = []
         job_ranks: list[IntArray] = []
-        for old, each in zip(kept, self._leaves, strict=True):
+        for first, stop in _runs(kept):
+            old = kept[first]
             if old is None:
+                each = self._leaves[first]
                 directions.append(each.direction(self.used, self._capacity))
                 ranks.append(each.rank(self.classes))
                 job_ranks.append(each.job_rank(self.classes))
             else:
-                rows = slice(old_starts[old], old_starts[old + 1])
+                end = old + stop - first
+                rows = slice(old_starts[old], old_starts[end])
                 directions.append(before._direction[rows])
                 ranks.append(before._rank[rows])
-                job_ranks.append(before._job_rank[job_starts[old] : job_starts[old + 1]])
+                job_ranks.append(before._job_rank[job_starts[old] : job_starts[end]])
         self._direction, self._rank = np.concatenate(directions), np.concatenate(ranks)
         self._job_rank = np.concatenate(job_ranks)
 
@@ -261,6 +268,16 @@ class LeafTable:
         first = np.searchsorted(collected.group, numbers)
         found = zip(node.tolist(), (numbers - starts.take(node)).tolist(), first.tolist(), strict=True)
         return [(self._leaves[k].groups[place], leaf) for k, place, leaf in found]
+
+
+def _runs(kept: list[int | None]) -> Iterator[tuple[int, int]]:
+    """Ranges of consecutive numbers, and each None by itself: where they start and stop."""
+    first = 0
+    for k in range(1, len(kept) + 1):
+        before = kept[k - 1]
+        if k == len(kept) or before is None or kept[k] != before + 1:
+            yield first, k
+            first = k
 
 
 def _starts(counts: IntArray) -> IntArray:

@@ -26,6 +26,7 @@ from pumice.engine.fairness.limits.user_limits import cap_users
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
 from pumice.engine.fairness.share_tree.share_node import ShareNode
 from pumice.engine.fairness.share_tree.tree import ShareTree
+from pumice.engine.fairness.share_tree.tree_levels import levels_above
 
 SNAP = 1e-6
 
@@ -248,12 +249,9 @@ def _snap(targets: FloatArray) -> FloatArray:
 
 
 def _sum_up(tree: ShareTree, known: KnownTargets, moved: dict[ShareNode, None]) -> None:
-    """Sum entitlements up to the inner nodes, along the paths of those whose jobs are entitled to something else."""
+    """Sum entitlements up to the inner nodes, from those whose jobs are entitled to something else."""
     anew = not known.given_below
-    more: dict[ShareNode, list[int]] = {}
-    for node, amounts in known.taken_back.items():
-        _add_above(more, node, amounts)
-    known.taken_back.clear()
+    more, known.taken_back = known.taken_back, {}
     for node in moved:
         total = [0] * tree.width
         for equals in node.equal_jobs.values():
@@ -263,27 +261,19 @@ def _sum_up(tree: ShareTree, known: KnownTargets, moved: dict[ShareNode, None]) 
                     total[j] += number * amount
         before = known.given_below.get(node)
         known.given_below[node] = total
-        if before is None and not anew:
-            _add_above(more, node, total)
-        elif before is not None and total != before:
-            _add_above(more, node, [new - old for new, old in zip(total, before, strict=True)])
-    if anew:
-        for node in known.inner:
-            more[node] = [-amount for amount in node.exact]
-        for node in known.inner:
-            if any(amounts := known.given_below[node]):  # most inner nodes of a deep tree hold no jobs themselves
-                _add_above(more, node, amounts)
-    for node, sums in more.items():
-        if node.entitle([a + b for a, b in zip(node.exact, sums, strict=True)]):
-            tree.flag(node)
-
-
-def _add_above(sums: dict[ShareNode, list[int]], node: ShareNode, amounts: list[int]) -> None:
-    """Add these amounts to the sums of a node and of all nodes above it."""
-    above: ShareNode | None = node
-    while above is not None:
-        _add(sums, above, amounts)
-        above = above.parent
+        if before is None:
+            _add(more, node, total)
+        elif total != before:
+            _add(more, node, [new - old for new, old in zip(total, before, strict=True)])
+    for nodes in reversed(levels_above(list(more))):
+        for node in nodes:
+            amounts = more[node]
+            if node.parent is not None:
+                _add(more, node.parent, amounts)
+            if not anew:
+                amounts = [old + change for old, change in zip(node.exact, amounts, strict=True)]
+            if node.entitle(amounts):
+                tree.flag(node)
 
 
 def _add(sums: dict[ShareNode, list[int]], node: ShareNode, amounts: list[int]) -> None:
