@@ -15,6 +15,7 @@ from pumice.engine.fairness.fluid_target import targets
 from pumice.engine.fairness.fluid_target.polyline import FloatArray
 from pumice.engine.fairness.fluid_target.solver import solve_targets
 from pumice.engine.fairness.fluid_target.targets import set_targets
+from pumice.engine.fairness.share_tree.equal_jobs import EXACT
 from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
 from tests.support.bounded_groves import bounded_groves, limit, most, reserved, user_most
 from tests.support.examples import fewer_examples
@@ -283,11 +284,24 @@ def test_equal_jobs_of_different_users() -> None:
     assert [job.target for job in grove.jobs] == [1.5, 1.5, 4.5, 4.5]
 
 
-def entitlements(grove: Grove) -> dict[str, tuple[list[int], tuple[float, ...]]]:
+def entitlements(grove: Grove) -> dict[str, tuple[list[int], list[int]]]:
+    """What nodes are entitled to, and the tasks of jobs on the same grid.
+
+    Below the grid targets may differ: one is kept while a demand changes that has no effect on it, and the last bits of
+    a new one depend on that demand too.
+    """
     return {
-        node.path: (list(node.exact), node.targets if isinstance(node, JobNode) else ())
+        node.path: (list(node.exact), [round(t * EXACT) for t in node.targets] if isinstance(node, JobNode) else [])
         for node in grove.tree.root.walk()
     }
+
+
+def forget_targets(grove: Grove) -> None:
+    """So that the next solve starts from nothing."""
+    for node in grove.tree.root.walk():
+        for equals in node.equal_jobs.values():
+            equals.targets = None
+            equals.entitle([0] * WIDTH)
 
 
 @fewer_examples(3)
@@ -316,12 +330,38 @@ def test_targets_after_changes_are_those_from_scratch(grove: Grove, data: st.Dat
         set_targets(grove.tree, grove.capacity)
         found = entitlements(grove)
         grove.tree.known_targets = None
-        for node in grove.tree.root.walk():
-            for equals in node.equal_jobs.values():
-                equals.targets = None
-                equals.entitle([0] * WIDTH)
+        forget_targets(grove)
         set_targets(grove.tree, grove.capacity)
         assert entitlements(grove) == found
+
+
+@fewer_examples(3)
+@given(groves(namespaces=True, holdings=False), st.data())
+def test_targets_after_namespaces_came_or_went_are_those_from_scratch(grove: Grove, data: st.DataObject) -> None:
+    # Little capacity, so that there is something to solve. What is known of namespaces that stay is kept throughout.
+    grove.capacity = [amount // 3 for amount in grove.capacity]
+    namespaces = [node for node in grove.groups if node.kind is NodeKind.NAMESPACE]
+    queues = [node.parent for node in namespaces if node.parent is not None]
+    set_targets(grove.tree, grove.capacity)
+    for _ in range(data.draw(st.integers(2, 6))):
+        if data.draw(st.booleans()) or len(namespaces) == 1:
+            namespaces.append(grove.group(data.draw(st.sampled_from(queues)), kind=NodeKind.NAMESPACE))
+            grove.job(namespaces[-1], data.draw(all_parts()))
+        else:
+            gone = namespaces.pop(data.draw(st.integers(0, len(namespaces) - 1)))
+            for leaf in gone.jobs():
+                grove.jobs.remove(leaf)
+                grove.tree.remove(leaf)
+            grove.tree.remove(gone)
+        if data.draw(st.booleans()) and grove.jobs:
+            grove.ask_for(data.draw(st.sampled_from(grove.jobs)), data.draw(all_parts()))
+        set_targets(grove.tree, grove.capacity)
+        found, known = entitlements(grove), grove.tree.known_targets
+        grove.tree.known_targets = None
+        forget_targets(grove)
+        set_targets(grove.tree, grove.capacity)
+        assert entitlements(grove) == found
+        grove.tree.known_targets = known
 
 
 def test_a_line_that_is_longer_than_it_can_run_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
