@@ -137,7 +137,6 @@ class Candidates:
     def _unit(self, leaf: JobNode, start: int) -> AllocationUnit | None:
         job = leaf.job
         missing = missing_to_start(job, start)
-        shapes = [task.shape for task in job.next_tasks()]
         if missing > 1 or (missing > 0 and job.spec is not None and job.spec.min_task_member):
             if len(job.pending) > 1:
                 self.heterogeneous_jobs[leaf] = None
@@ -146,6 +145,7 @@ class Candidates:
             runs = self._gang(job, missing)
             # Best-effort tasks are not served through the share tree on their own: backfill places them.
             return self._get(runs) if any(shape.ask for shape, _ in runs) else None
+        shapes = [task.shape for task in job.next_tasks()]
         if not shapes:
             self.heterogeneous_jobs.pop(leaf, None)
             return None
@@ -331,10 +331,13 @@ class Candidates:
     def _mark_feasible(self, shape: TaskShape, unlike: bool) -> None:
         """Record that a shape that fitted nowhere fits again; ``unlike``: jobs of unlike tasks may wait for it."""
         del self.infeasible_shapes[shape]
-        for unit in list(self.units.of_shape.get(shape, ())):
-            self._reoffer(unit)
+        units = list(self.units.of_shape.get(shape, ()))
+        chosen: set[JobNode] = {leaf for unit in units for leaf in unit.waiting} if unlike else set()
+        for unit in units:
+            self._reoffer(unit)  # its jobs of unlike tasks choose again
         if unlike:
-            self._rechoose_all([leaf for leaf in self.heterogeneous_jobs if leaf.job.awaits(shape)])
+            others = [leaf for leaf in self.heterogeneous_jobs if leaf not in chosen and leaf.job.awaits(shape)]
+            self._rechoose_all(others)
         for line in self.lines.choosing(shape):
             self._rechoose_line(line)
 
@@ -420,6 +423,8 @@ class Candidates:
 
     def _rechoose_all(self, leaves: list[JobNode]) -> None:
         """Choose again for many jobs with unlike tasks. Those that have started and wait by themselves are the most."""
+        if not leaves:
+            return
         if self.fifo_queues.in_use:
             for leaf in leaves:
                 self._rechoose(leaf)
@@ -478,22 +483,24 @@ class Candidates:
         reason = "" if is_open else unit.reason or self._reason(unit)
         ordinary: list[JobNode] = []
         unlike: list[JobNode] = []
+        heterogeneous, gated, in_order = self.heterogeneous_jobs, self.gated_jobs, self.fifo_queues.in_use
         batch = self.blocked_jobs.begin_batch()
         for leaf in list(unit.waiting):
-            if leaf in self.heterogeneous_jobs:
+            if leaf in heterogeneous:
                 unlike.append(leaf)
                 continue
             if unlike:  # in the order in which they wait: jobs are told so
                 self._rechoose_all(unlike)
                 unlike = []
-            if leaf in self.gated_jobs or self.fifo_queues.in_use:
+            if in_order or leaf in gated:
                 self._offer(leaf, unit)
             else:
                 ordinary.append(leaf)
                 if not is_open:
                     self.blocked_jobs.block(leaf, reason)
         self._rechoose_all(unlike)
-        self.order.set_candidates(ordinary, unit.ask, is_open)
+        if ordinary:
+            self.order.set_candidates(ordinary, unit.ask, is_open)
         for line in list(unit.lines):
             if line.menu is None:
                 self._reopen(line)

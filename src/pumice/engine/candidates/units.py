@@ -174,14 +174,14 @@ def gang_tasks(
     """
     if room is not None and room.is_too_small(job, missing, barred):
         return None
-    waiting = [task for shape, tasks in job.pending.items() if shape not in barred for task in tasks]
-    waiting.sort(key=lambda task: task.order)
-    return _choose(waiting, _role_needs(job), missing, room)
+    return _choose(job.in_order(barred), _role_needs(job), missing, room)
 
 
 def first_tasks(job: Job, size: int, tasks: list[Task], room: GangCapacity | None = None) -> list[Task] | None:
     """The tasks, in task order, that a job would start with if none of its tasks ran yet. None: too few."""
     assert job.spec is not None
+    if not job.spec.min_task_member:
+        return _choose(tasks, {}, size, room)
     here = Counter(task.spec.role for task in tasks)
     done = Counter(task.spec.role for task in job.each_task() if task.status is TaskStatus.SUCCEEDED)
     # Like the gang, a role's minimum counts at most the unfinished tasks.
@@ -201,6 +201,14 @@ def _role_needs(job: Job) -> dict[str, int]:
 
 
 def _choose(tasks: list[Task], needs: dict[str, int], size: int, room: GangCapacity | None) -> list[Task] | None:
+    if not needs and all(task.shape.ask for task in tasks):  # most jobs
+        first: list[Task] = []
+        for task in tasks:
+            if len(first) >= size:
+                break
+            if room is None or room.take(task.shape):
+                first.append(task)
+        return first if len(first) >= size else None
     chosen: dict[Task, None] = {}
     for task in tasks:
         if needs.get(task.spec.role, 0) > 0 and (room is None or room.take(task.shape)):

@@ -487,8 +487,8 @@ class ClusterState:
         """The priority of a job's class; without one, of its most important unfinished task."""
         if job.spec is not None and job.spec.priority_class in self.priority_classes:
             return self._class_value(job.spec.priority_class)
-        tasks = [task.priority for task in job.each_task() if task.status.unfinished]
-        return max(tasks) if tasks else self._class_value(None)
+        priority = job.priority
+        return priority if priority is not None else self._class_value(None)
 
     def _class_value(self, name: str | None) -> int:
         found = self._class(name)

@@ -11,7 +11,7 @@ their counts, and a job with few tasks keeps them in tuples (see ``pending_tasks
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kubebase.resource_vector import PODS
 from pumice.engine.state.pending_tasks import (
@@ -22,6 +22,7 @@ from pumice.engine.state.pending_tasks import (
     count_tasks,
     grouped,
     has_shape,
+    in_task_order,
     list_tasks,
     sort_tasks,
     together,
@@ -106,9 +107,29 @@ class Job:
             found.sort(key=by_order)
         return found
 
+    def in_order(self, barred: Collection[TaskShape] = ()) -> list[Task]:
+        """Its pending tasks in task order, without those of some shapes."""
+        groups = [tasks for shape, tasks in self.pending.items() if shape not in barred]
+        if self.unsorted:
+            return sorted([task for group in groups for task in group], key=by_order)
+        return in_task_order(groups)
+
     def each_task(self) -> list[Task]:
         """All of its tasks: the pending ones first."""
         return [*list_tasks(self._pending), *self._others]
+
+    @property
+    def priority(self) -> int | None:
+        """The highest priority of its unfinished tasks; None: it has none."""
+        pending = self._pending
+        if isinstance(pending, tuple):
+            found = [task.priority for task in pending]
+        elif self.unsorted:
+            found = [task.priority for tasks in pending.values() for task in tasks]
+        else:
+            found = [tasks[-1].priority for tasks in pending.values()]  # the first in task order
+        found += [task.priority for task in self._others if task.status.unfinished]
+        return max(found) if found else None
 
     @property
     def pending_count(self) -> int:

@@ -124,6 +124,22 @@ def sort_tasks(groups: Grouped) -> None:
             groups[shape] = sorted(group, key=by_order, reverse=True)
 
 
+def in_task_order(groups: list[list[Task]]) -> list[Task]:
+    """The tasks of sorted groups, in task order: most often all of a group come before those of the next."""
+    if len(groups) > 1:
+        groups.sort(key=_first_order)
+    found: list[Task] = []
+    for group in groups:
+        if found and group[-1].order < found[-1].order:
+            return sorted([task for each in groups for task in each], key=by_order)
+        found += group[::-1]
+    return found
+
+
+def _first_order(group: list[Task]) -> TaskOrder:
+    return group[-1].order
+
+
 def _end_of(tasks: tuple[Task, ...], shape: TaskShape) -> int:
     """The place behind the tasks of a shape, which is the end if there are none."""
     at = len(tasks)

@@ -148,9 +148,9 @@ class TargetOrder(HeapOrder):
         while node is not None:
             inner = node.inner
             if able is not was_able and _count(inner.able_count, was_able, able):
-                node.able_asks = tuple(j for j, n in enumerate(inner.able_count) if n)
+                node.able_asks = tuple([j for j, n in enumerate(inner.able_count) if n])
             if owed is not was_owed and _count(inner.owed_count, was_owed, owed):
-                node.owed_asks = tuple(j for j, n in enumerate(inner.owed_count) if n)
+                node.owed_asks = tuple([j for j, n in enumerate(inner.owed_count) if n])
             parent = node.parent
             if parent is not None and not node.dirty:
                 node.dirty = True
@@ -161,12 +161,12 @@ class TargetOrder(HeapOrder):
         """The same for many jobs that wait with one unit: the nodes above are counted once for all jobs of a parent."""
         asks = asks_of(ask) if able else ()
         now_able = ask if able else None
-        sums: dict[tuple[ShareNode, Items], tuple[int, int]] = {}
+        below: dict[ShareNode, tuple[int, int]] = {}
         for leaf in leaves:
             leaf.ask, leaf.able = ask, able
             was_able, was_owed = leaf.counted_able, leaf.counted_owed
-            counted = ask if able or was_able is None else was_able  # what a candidate asked for that is none any more
-            if (was_able is not None and was_able is not counted) or (was_owed is not None and was_owed is not counted):
+            asked = (was_able is None or was_able is ask) and (was_owed is None or was_owed is ask)
+            if not asked or len(leaves) == 1:
                 self.recount_candidate(leaf)
                 continue
             now_owed = ask if able and is_owed(leaf, ask) else None
@@ -181,10 +181,10 @@ class TargetOrder(HeapOrder):
             if not leaf.dirty:
                 leaf.dirty = True
                 parent.child_heap.changed.append(leaf)
-            able_below, owed_below = sums.get((parent, counted), (0, 0))
-            sums[parent, counted] = able_below + more_able, owed_below + more_owed
-        for (parent, counted), (able_below, owed_below) in sums.items():
-            _count_above(parent, counted, able_below, owed_below)
+            able_below, owed_below = below.get(parent, (0, 0))
+            below[parent] = able_below + more_able, owed_below + more_owed
+        while below:
+            below = _count_level(below, ask)
 
     def remove_job(self, leaf: JobNode) -> None:
         """Drop the job's integer target."""
@@ -314,20 +314,24 @@ class TargetOrder(HeapOrder):
         return -float(entry[1])
 
 
-def _count_above(start: ShareNode, ask: Items, able: int, owed: int) -> None:
-    """Count so many candidates with this request more at a node and all its ancestors."""
-    node: ShareNode | None = start
-    while node is not None:
+def _count_level(below: dict[ShareNode, tuple[int, int]], ask: Items) -> dict[ShareNode, tuple[int, int]]:
+    """Count so many able and owed candidates with this request more at each node; returns the same of the parents."""
+    above: dict[ShareNode, tuple[int, int]] = {}
+    for node, (able, owed) in below.items():
         inner = node.inner
         if able and _count_more(inner.able_count, ask, able):
             node.able_asks = tuple([j for j, n in enumerate(inner.able_count) if n])
         if owed and _count_more(inner.owed_count, ask, owed):
             node.owed_asks = tuple([j for j, n in enumerate(inner.owed_count) if n])
         parent = node.parent
-        if parent is not None and not node.dirty:
+        if parent is None:
+            continue
+        if not node.dirty:
             node.dirty = True
             parent.child_heap.changed.append(node)
-        node = parent
+        able_above, owed_above = above.get(parent, (0, 0))
+        above[parent] = able_above + able, owed_above + owed
+    return above
 
 
 def _count_more(count: list[int], ask: Items, more: int) -> bool:
