@@ -19,9 +19,8 @@ from pumice.engine.candidates.units import (
     GangCapacity,
     Parts,
     UnitTable,
-    gang_tasks,
+    gang_runs,
     missing_to_start,
-    runs_of,
 )
 from pumice.engine.candidates.waiting_lines import Menu, WaitingLines
 from pumice.engine.fairness.orders.serving_order import ServingOrder
@@ -163,21 +162,17 @@ class Candidates:
             return ((shape, missing),) if len(waiting) >= missing else ()
         barred = barred_shapes(job, self.nodes)
         most = slots_on_empty_nodes(job, self.nodes) if len(job.pending) > 1 else {}
-        tasks = gang_tasks(job, missing, barred, GangCapacity(most, self.state.capacity)) or gang_tasks(
+        first = runs = gang_runs(job, missing, barred, GangCapacity(most, self.state.capacity)) or gang_runs(
             job, missing, barred
         )
-        if not tasks:
-            return ()
-        first = runs = runs_of(tasks)
-        while not self._can_place(runs):
+        while runs and not self._can_place(runs):
             tried = self.units.find(runs)
             if tried is not None and tried.short is not None:
                 shape, placed = tried.short
                 most[shape] = placed
             most |= {shape: 0 for shape, _ in runs if shape in self.infeasible_shapes}
-            tasks = gang_tasks(job, missing, barred, GangCapacity(most, self.state.capacity))
-            other = runs_of(tasks) if tasks else runs
-            if other == runs:
+            other = gang_runs(job, missing, barred, GangCapacity(most, self.state.capacity))
+            if not other or other == runs:
                 return first  # no smaller selection is placeable: wait for the preferred one
             runs = other
         return runs

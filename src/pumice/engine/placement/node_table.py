@@ -99,6 +99,8 @@ class NodeTable:
     def __init__(self, filters: Sequence[Plugin], scorers: Sequence[Plugin]) -> None:
         self.filters = filters
         self.scorers = scorers
+        self._filters_now = [plugin for plugin in filters if _looks_at_pods(plugin, "node_filter_now")]
+        self._scorers_now = [plugin for plugin in scorers if _looks_at_pods(plugin, "node_score_now")]
         self.nodes: list[ClusterNode] = []
         self.index: dict[str, int] = {}
         self.allocatable: NDArray[np.int64] = np.zeros((0, 0), np.int64)
@@ -385,11 +387,11 @@ class NodeTable:
     def _scores_by_pods(self, view: ShapeView) -> tuple[Scores, Mask | None]:
         """Scores that depend on other pods, and the nodes that inter-pod constraints allow now (None: all)."""
         scores, allowed = view.scores, None
-        for plugin in self.scorers:
+        for plugin in self._scorers_now:
             score = plugin.node_score_now(view.shape, self)
             if score is not None:
                 scores = scores + score
-        for plugin in self.filters if view.coupled else ():
+        for plugin in self._filters_now if view.coupled else ():
             mask = plugin.node_filter_now(view.shape, self)
             if mask is not None:
                 allowed = mask if allowed is None else allowed & mask
@@ -407,7 +409,7 @@ class NodeTable:
 
     def allows_now(self, shape: TaskShape, i: int) -> bool:
         """Whether inter-pod constraints allow a task of the shape on a node now."""
-        masks = (plugin.node_filter_now(shape, self) for plugin in self.filters)
+        masks = (plugin.node_filter_now(shape, self) for plugin in self._filters_now)
         return all(mask is None or bool(mask[i]) for mask in masks)
 
     def _scores_lending(self, view: ShapeView, scores: Scores) -> Scores:
@@ -563,6 +565,11 @@ class NodeTable:
         if shape.topology is not None and shape.topology.hard and shape.topology.chain is None:
             return self.domains.largest_sum(slots, shape.topology, tasks) if self.domains is not None else 0
         return min(tasks, int(slots.sum()))
+
+
+def _looks_at_pods(plugin: Plugin, hook: str) -> bool:
+    """Whether a plugin has a hook that is called for every placement."""
+    return getattr(type(plugin), hook) is not getattr(Plugin, hook)
 
 
 def _index(shape: TaskShape) -> int:

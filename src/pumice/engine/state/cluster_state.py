@@ -167,6 +167,7 @@ class ClusterState:
             task.priority = self.task_priority(task.spec)
         for job in self.jobs.values():
             job.unsorted = True
+            job.common_priority = None
             self.changed_jobs[job] = None
 
     def _set_job(self, spec: JobSpec) -> None:

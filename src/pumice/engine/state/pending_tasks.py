@@ -8,6 +8,7 @@ of them first came.
 from __future__ import annotations
 
 from bisect import insort
+from itertools import pairwise
 
 from pumice.engine.state.task import Task, TaskOrder
 from pumice.engine.state.task_shapes import TaskShape
@@ -52,7 +53,12 @@ def list_tasks(pending: Pending) -> list[Task]:
 
 def count_tasks(pending: Pending) -> int:
     """How many tasks there are."""
-    return sum(map(len, pending.values())) if isinstance(pending, dict) else len(pending)
+    if isinstance(pending, tuple):
+        return len(pending)
+    number = 0
+    for group in pending.values():
+        number += len(group)
+    return number
 
 
 def has_shape(pending: Pending, shape: TaskShape) -> bool:
@@ -124,16 +130,14 @@ def sort_tasks(groups: Grouped) -> None:
             groups[shape] = sorted(group, key=by_order, reverse=True)
 
 
-def in_task_order(groups: list[list[Task]]) -> list[Task]:
-    """The tasks of sorted groups, in task order: most often all of a group come before those of the next."""
+def in_sequence(groups: list[list[Task]]) -> bool:
+    """Order sorted groups by their first tasks; returns whether each ends before the next begins, as most do."""
     if len(groups) > 1:
         groups.sort(key=_first_order)
-    found: list[Task] = []
-    for group in groups:
-        if found and group[-1].order < found[-1].order:
-            return sorted([task for each in groups for task in each], key=by_order)
-        found += group[::-1]
-    return found
+        for before, after in pairwise(groups):
+            if after[-1].order < before[0].order:
+                return False
+    return True
 
 
 def _first_order(group: list[Task]) -> TaskOrder:
