@@ -208,7 +208,13 @@ class Candidates:
 
     def is_open(self, unit: AllocationUnit) -> bool:
         """Whether a unit may be placeable now."""
-        return not unit.tried and not any(shape in self.infeasible_shapes for shape, _ in unit.parts)
+        if unit.tried:
+            return False
+        infeasible = self.infeasible_shapes
+        for shape, _ in unit.parts:
+            if shape in infeasible:
+                return False
+        return True
 
     def _offer(self, leaf: JobNode, unit: AllocationUnit | None) -> None:
         line = self._line_of(leaf, unit) if unit is not None else None

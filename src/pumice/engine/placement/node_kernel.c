@@ -169,30 +169,34 @@ typedef struct {
 struct View {
     PyObject_HEAD
     Table *table;
-    PyObject *shape;     /* the TaskShape */
-    int64_t index;       /* its index */
-    Py_buffer mask;      /* bool per node: whether the shape may run there at all */
-    int everywhere;      /* whether that is so on all nodes */
-    Py_buffer fixed;     /* float64 per node, or one for all: the part of the score that idle capacity does not affect */
-    Py_buffer scores;    /* float64 per node */
-    double *tops;        /* the highest score of each block of nodes */
-    int64_t seen;        /* the position that the scores reflect, counted from the first entry ever; -1: none */
-    Py_ssize_t asks, parts, weights, evens;
+    /* What is read whenever the witness may be full: next to each other, because there are thousands of views. */
+    View *next, *before; /* the neighbours among the views with the same witness */
+    Py_ssize_t asks;
     Ask *ask;            /* what a node must have */
-    Ask *part;           /* what it is scored by: the part of a resource that stays idle beside the task */
-    Weight *weight;      /* how much each part counts */
-    int *even;           /* the parts that should be alike */
-    double uneven;       /* what one unit of deviation between them costs */
-    Py_ssize_t witness;  /* a node where the shape fits; -1: none is known */
-    View *next, *before; /* the neighbours among the views with that witness */
+    const uint8_t *may;  /* per node: whether the shape may run there at all */
+    int everywhere;      /* whether that is so on all nodes */
+    int32_t witness;     /* a node where the shape fits; -1: none is known */
     int32_t *spares;     /* other nodes where it fitted when a witness was last searched, the next one last */
     Py_ssize_t spare_count;
     int64_t complete_at; /* if witness and spares were all of them: the value of `gains` then */
     int64_t found_number; /* the growth of nodes outside of which it fitted nowhere (0: unknown) */
     int64_t found_at;    /* the value of `growths` then */
+    int64_t index;       /* that of the TaskShape */
+    PyObject *shape;
+    /* What is read when nodes are scored. */
+    int64_t seen;        /* the position that the scores reflect, counted from the first entry ever; -1: none */
+    double *tops;        /* the highest score of each block of nodes */
+    Py_ssize_t parts, weights, evens;
+    Ask *part;           /* what it is scored by: the part of a resource that stays idle beside the task */
+    Weight *weight;      /* how much each part counts */
+    int *even;           /* the parts that should be alike */
+    double uneven;       /* what one unit of deviation between them costs */
+    Py_buffer mask;      /* the array behind `may` */
+    Py_buffer fixed;     /* float64 per node, or one for all: the part of the score that idle capacity does not affect */
+    Py_buffer scores;    /* float64 per node */
 };
 
-/* Take the node from which a view is watching out of its account. */
+/* Let a view have no witness. */
 static void leave_witness(View *self) {
     if (self->witness < 0) return;
     if (self->next) self->next->before = self->before;
@@ -204,7 +208,7 @@ static void leave_witness(View *self) {
 
 static void set_witness(View *self, Py_ssize_t node) {
     leave_witness(self);
-    self->witness = node;
+    self->witness = (int32_t)node;
     self->next = self->table->watching[node];
     if (self->next) self->next->before = self;
     self->table->watching[node] = self;
@@ -320,7 +324,8 @@ static PyObject *view_new(PyTypeObject *type, PyObject *args, PyObject *named) {
         Py_DECREF(self);
         return NULL;
     }
-    self->everywhere = !memchr(self->mask.buf, 0, count);
+    self->may = self->mask.buf;
+    self->everywhere = !memchr(self->may, 0, count);
     if (!(self->tops = PyMem_New(double, (count + BLOCK - 1) / BLOCK))) {
         Py_DECREF(self);
         return PyErr_NoMemory();
@@ -333,7 +338,7 @@ INLINE int fits(const View *self, Py_ssize_t node) {
     for (Py_ssize_t k = 0; k < self->asks; k++)
         if (idle[self->ask[k].resource * self->table->count + node] < self->ask[k].amount) return 0;
     /* Last, because all shapes share the idle amounts, and this may have to come from memory. */
-    return self->everywhere || ((const uint8_t *)self->mask.buf)[node];
+    return self->everywhere || self->may[node];
 }
 
 /* The scores of the nodes from `first` on, at most BLOCK of them, as if all of them fitted. As NodeTable._score. */
@@ -374,7 +379,7 @@ INLINE void score_nodes(const View *self, Py_ssize_t first, Py_ssize_t many, dou
 /* Which of the nodes from `first` on, at most BLOCK of them, have room for the shape; returns how many. */
 INLINE int find_room(const View *self, Py_ssize_t first, Py_ssize_t many, uint8_t *here) {
     const Table *table = self->table;
-    const uint8_t *mask = (const uint8_t *)self->mask.buf + first;
+    const uint8_t *mask = self->may + first;
     memset(here, 1, many);
     for (Py_ssize_t k = 0; k < self->asks; k++) {
         const int64_t *idle = (const int64_t *)table->idle.buf + self->ask[k].resource * table->count + first;
@@ -635,7 +640,7 @@ static PyObject *table_grow(Table *self, PyObject *const *args, Py_ssize_t given
     Py_ssize_t *nodes = PyMem_New(Py_ssize_t, many), *fitting = PyMem_New(Py_ssize_t, many + 1);
     int64_t *idle = PyMem_New(int64_t, self->width * many);
     uint8_t *mask = PyMem_New(uint8_t, many);
-    const void *mask_of = NULL;
+    const uint8_t *mask_of = NULL;
     int failed = 1;
     if (!found || !nodes || !fitting || !idle || !mask) {
         PyErr_NoMemory();
@@ -670,9 +675,9 @@ static PyObject *table_grow(Table *self, PyObject *const *args, Py_ssize_t given
             PyErr_SetString(PyExc_TypeError, "not a View of this Table");
             goto done;
         }
-        if (mask_of != view->mask.buf) { /* most shapes have the same */
-            mask_of = view->mask.buf;
-            for (Py_ssize_t k = 0; k < many; k++) mask[k] = ((const uint8_t *)mask_of)[nodes[k]];
+        if (mask_of != view->may) { /* most shapes have the same */
+            mask_of = view->may;
+            for (Py_ssize_t k = 0; k < many; k++) mask[k] = mask_of[nodes[k]];
         }
         Py_ssize_t count = find_among(view, nodes, many, idle, mask, fitting);
         if (self->reserved) {
@@ -758,7 +763,7 @@ static PyObject *view_search(View *self, PyObject *unused) {
         if (!node) Py_CLEAR(spares);
         else PyList_SET_ITEM(spares, k, node);
     }
-    return spares ? Py_BuildValue("nNL", self->witness, spares, (long long)self->complete_at) : NULL;
+    return spares ? Py_BuildValue("iNL", (int)self->witness, spares, (long long)self->complete_at) : NULL;
 }
 
 /* --- module --------------------------------------------------------------------------------------------------- */
