@@ -34,6 +34,8 @@ def publish_status(context: SchedulingContext) -> None:
     context.unstartable.report_obstacles(context)
     for leaf, reason in context.candidates.blocked_jobs.take(lambda leaf: _no_turn(context, leaf)):
         key = leaf.job.key
+        if leaf.waiting_line is None and context.decided.conditions.get(key) == reason:
+            continue  # most jobs that wait alone know it already
         if leaf.placeable or leaf.unit is None:
             continue
         if context.unstartable.is_reported(key) or key in context.partial_gangs:  # those conditions are more specific

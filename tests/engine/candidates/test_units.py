@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 from kubebase.resource_vector import CPU, MEMORY
 from pumice.engine.candidates.units import (
     AllocationUnit,
+    GangCapacity,
     UnitTable,
+    gang_runs,
     gang_size,
     gang_tasks,
     missing_to_start,
     parts_of,
+    runs_of,
     sum_asks,
 )
 from pumice.engine.events import Changed
@@ -107,6 +110,46 @@ def test_shapes_that_fit_nowhere_are_left_out() -> None:
     large = next(shape for shape in found.pending if dict(shape.ask)[CPU] == 9)
     assert names(gang_tasks(found, 2, {large})) == ["t1", "t2"]
     assert gang_tasks(found, 3, {large}) is None
+
+
+requests = st.sampled_from([(1, 0, 1), (2, 5, 1), (3, 1, 1), (0, 0, 1)])
+
+
+@given(
+    st.lists(st.tuples(requests, st.sampled_from([0, 0, 0, 1]), st.sampled_from("ab")), min_size=1, max_size=12),
+    st.integers(1, 12),
+    st.lists(st.integers(0, 4), min_size=4, max_size=4),
+    st.tuples(st.integers(0, 20), st.integers(0, 20)),
+    st.sampled_from([{}, {}, {"a": 2}]),
+    st.booleans(),
+)
+def test_the_runs_of_a_gang_are_those_of_its_tasks(tasks, missing, most, capacity, roles, is_sorted) -> None:
+    found = job(
+        [P] * len(tasks),
+        1,
+        roles,
+        request=[request for request, _, _ in tasks],
+        priority=[priority for _, priority, _ in tasks],
+        role=[role for _, _, role in tasks],
+    )
+    if is_sorted:
+        found.sort_pending()
+    at_most = {shape: number for shape, number in zip(found.pending, most, strict=False) if number < 4}
+    barred = [shape for shape, number in zip(found.pending, most, strict=False) if number == 0]
+
+    def room() -> GangCapacity:
+        return GangCapacity(at_most, [*capacity, 0])
+
+    assert gang_runs(found, missing) == runs_of(gang_tasks(found, missing) or [])
+    assert gang_runs(found, missing, barred, room()) == runs_of(gang_tasks(found, missing, barred, room()) or [])
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 5)), max_size=8), st.integers(0, 6), st.integers(0, 20))
+def test_capacity_for_many_tasks_is_that_for_one_after_another(steps, most, capacity) -> None:
+    shapes = list(job([P] * 3, request=[(1, 0, 1), (3, 0, 1), (0, 2, 1)]).pending)
+    together, single = (GangCapacity({shapes[0]: most}, [capacity, 9, 0]) for _ in range(2))
+    for which, wanted in steps:
+        assert together.take(shapes[which], wanted) == sum(single.take(shapes[which]) for _ in range(wanted))
 
 
 def test_parts_count_by_shape() -> None:

@@ -144,7 +144,7 @@ class Both:
 
 
 def _search_of(view: ShapeView) -> tuple[int, list[int], int]:
-    return view.witness, view.spares, view.complete_at
+    return view.native.search() if view.native is not None else (view.witness, view.spares, view.complete_at)
 
 
 def _weights(chance: random.Random) -> CapacityWeights:
@@ -193,12 +193,26 @@ def test_arguments_that_do_not_fit_are_refused(kernel):
         (mask, fixed, scores, [(0, 1)] * 3, [], [], []),
     ):
         with pytest.raises(ValueError, match=r"(array|resources|resource is|part that)"):
-            kernel.View(table, *wrong, 0.0)
+            kernel.View(table, "shape", 0, *wrong, 0.0)
     with pytest.raises(TypeError):
-        kernel.View(rooms, mask, fixed, scores, [], [], [], [], 0.0)
+        kernel.View(rooms, "shape", 0, mask, fixed, scores, [], [], [], [], 0.0)
+    view = kernel.View(table, "shape", 0, mask, fixed, scores, [], [], [], [], 0.0)
+    other = kernel.Table(rooms, 2, idle, offered)
+    for wrong in (([rooms], [0]), ([view, None], [0]), (view, [0])):
+        with pytest.raises(TypeError):
+            table.grow(*wrong, True, 0, 0)
+    with pytest.raises(TypeError):
+        other.grow([view], [0], True, 0, 0)
+    for room in ({0: ()}, {3: []}, {0: [((2, 1),)]}):
+        with pytest.raises(ValueError, match=r"(reserved are|resource is)"):
+            table.reserve(room)
     for node in (-1, 3):
         with pytest.raises(IndexError):
             table.note(node)
+        with pytest.raises(IndexError):
+            table.lose(node, 0, 0)
+        with pytest.raises(IndexError):
+            table.grow([view], [node], True, 0, 0)
     rooms[1].pop()
     table.note(1)
     with pytest.raises(ValueError, match="fewer amounts"):

@@ -13,6 +13,7 @@ from pumice.engine.placement.node_table import FEW, NodeTable
 from pumice.engine.plugins.plugin import CapacityWeights, Plugin
 from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import TaskShape
+from pumice.model.specs import Constraints, PodTerm
 from tests.support.clusters import Cluster
 
 RESOURCES = ("cpu", "memory", "pods", "example.com/x", "example.com/y")
@@ -145,6 +146,28 @@ def test_best_is_the_obvious_best_while_tasks_come_and_go(cluster, asks, steps):
         if ask:  # else several changes are followed at once, one by one or in one pass
             check()
     check()
+
+
+class Company(Weights):
+    """Allows all nodes, and counts how often it was asked about other pods."""
+
+    asked = 0
+
+    def node_filter_now(self, shape: TaskShape, nodes: NodeTable):
+        self.asked += 1
+
+
+def test_plugins_are_asked_about_pods_only_where_a_node_has_room():
+    cluster = Cluster(Company(CapacityWeights(linear={0: 1.0}), [True] * 3, [0.0] * 3))
+    for i in range(3):
+        cluster.node(f"n{i:02}", offers={"cpu": f"{i + 1}", "pods": "9"})
+    near = Constraints(affinity=(PodTerm("zone", ()),))
+    small, large = (cluster.pod(name, asks={"cpu": name[1:]}, constraints=near) for name in ("p2", "p4"))
+    assert small.shape.coupled and large.shape.coupled
+    assert cluster.table.best_node(large.shape) == -1
+    assert cluster.plugin.asked == 0
+    assert cluster.table.best_node(small.shape) == 2
+    assert cluster.plugin.asked == 1
 
 
 def test_ties_go_to_the_name_that_sorts_first():

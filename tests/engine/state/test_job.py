@@ -18,8 +18,8 @@ SHAPES = [TaskShape(0, ((CPU, 2), (PODS, 1)), FREE, None), TaskShape(1, ((CPU, 3
 STATUSES = [TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.SUCCEEDED, TaskStatus.FAILED]
 
 
-def new_task(number: int, shape: int, status: TaskStatus) -> Task:
-    task = Task(TaskSpec("ns", f"j-{number}", (), "ns/j"), SHAPES[shape], priority=0)
+def new_task(number: int, shape: int, status: TaskStatus, priority: int = 0) -> Task:
+    task = Task(TaskSpec("ns", f"j-{number}", (), "ns/j"), SHAPES[shape], priority)
     task.status = status
     return task
 
@@ -27,12 +27,16 @@ def new_task(number: int, shape: int, status: TaskStatus) -> Task:
 @given(st.data())
 def test_accounts_are_those_of_a_recount_whatever_happens(data: st.DataObject) -> None:
     job, here = Job("ns/j"), list[Task]()
+    priorities = data.draw(st.sampled_from([[0], [0, 0, 0, 5, -1]]))
     for number in range(data.draw(st.integers(1, 40))):
         waiting = [task for task in here if task.status is TaskStatus.PENDING]
         placed = [task for task in here if task.status is TaskStatus.BINDING]
         match data.draw(st.sampled_from(["enter", "enter", "leave", "start", "unstart", "sort", "settle"])):
             case "enter":
-                here.append(new_task(number, data.draw(st.integers(0, 1)), data.draw(st.sampled_from(STATUSES))))
+                priority = data.draw(st.sampled_from(priorities))
+                here.append(
+                    new_task(number, data.draw(st.integers(0, 1)), data.draw(st.sampled_from(STATUSES)), priority)
+                )
                 here[-1].job = job
                 job.enter(here[-1])
             case "leave" if here:
@@ -50,6 +54,9 @@ def test_accounts_are_those_of_a_recount_whatever_happens(data: st.DataObject) -
             case "settle":
                 job.settle()
         assert all(job.awaits(shape) == (shape in job.pending) for shape in SHAPES)
+        waiting = [task for task in here if task.status is TaskStatus.PENDING]
+        assert job.in_order() == sorted(waiting, key=lambda task: task.order)
+        assert job.priority == max((task.priority for task in here if task.status.unfinished), default=None)
     job.sort_pending()
     if data.draw(st.booleans()):
         job.settle()

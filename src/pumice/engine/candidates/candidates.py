@@ -19,9 +19,8 @@ from pumice.engine.candidates.units import (
     GangCapacity,
     Parts,
     UnitTable,
-    gang_tasks,
+    gang_runs,
     missing_to_start,
-    runs_of,
 )
 from pumice.engine.candidates.waiting_lines import Menu, WaitingLines
 from pumice.engine.fairness.orders.serving_order import ServingOrder
@@ -137,7 +136,6 @@ class Candidates:
     def _unit(self, leaf: JobNode, start: int) -> AllocationUnit | None:
         job = leaf.job
         missing = missing_to_start(job, start)
-        shapes = [task.shape for task in job.next_tasks()]
         if missing > 1 or (missing > 0 and job.spec is not None and job.spec.min_task_member):
             if len(job.pending) > 1:
                 self.heterogeneous_jobs[leaf] = None
@@ -146,6 +144,7 @@ class Candidates:
             runs = self._gang(job, missing)
             # Best-effort tasks are not served through the share tree on their own: backfill places them.
             return self._get(runs) if any(shape.ask for shape, _ in runs) else None
+        shapes = [task.shape for task in job.next_tasks()]
         if not shapes:
             self.heterogeneous_jobs.pop(leaf, None)
             return None
@@ -163,21 +162,17 @@ class Candidates:
             return ((shape, missing),) if len(waiting) >= missing else ()
         barred = barred_shapes(job, self.nodes)
         most = slots_on_empty_nodes(job, self.nodes) if len(job.pending) > 1 else {}
-        tasks = gang_tasks(job, missing, barred, GangCapacity(most, self.state.capacity)) or gang_tasks(
+        first = runs = gang_runs(job, missing, barred, GangCapacity(most, self.state.capacity)) or gang_runs(
             job, missing, barred
         )
-        if not tasks:
-            return ()
-        first = runs = runs_of(tasks)
-        while not self._can_place(runs):
+        while runs and not self._can_place(runs):
             tried = self.units.find(runs)
             if tried is not None and tried.short is not None:
                 shape, placed = tried.short
                 most[shape] = placed
             most |= {shape: 0 for shape, _ in runs if shape in self.infeasible_shapes}
-            tasks = gang_tasks(job, missing, barred, GangCapacity(most, self.state.capacity))
-            other = runs_of(tasks) if tasks else runs
-            if other == runs:
+            other = gang_runs(job, missing, barred, GangCapacity(most, self.state.capacity))
+            if not other or other == runs:
                 return first  # no smaller selection is placeable: wait for the preferred one
             runs = other
         return runs
@@ -213,7 +208,13 @@ class Candidates:
 
     def is_open(self, unit: AllocationUnit) -> bool:
         """Whether a unit may be placeable now."""
-        return not unit.tried and not any(shape in self.infeasible_shapes for shape, _ in unit.parts)
+        if unit.tried:
+            return False
+        infeasible = self.infeasible_shapes
+        for shape, _ in unit.parts:
+            if shape in infeasible:
+                return False
+        return True
 
     def _offer(self, leaf: JobNode, unit: AllocationUnit | None) -> None:
         line = self._line_of(leaf, unit) if unit is not None else None
@@ -331,10 +332,13 @@ class Candidates:
     def _mark_feasible(self, shape: TaskShape, unlike: bool) -> None:
         """Record that a shape that fitted nowhere fits again; ``unlike``: jobs of unlike tasks may wait for it."""
         del self.infeasible_shapes[shape]
-        for unit in list(self.units.of_shape.get(shape, ())):
-            self._reoffer(unit)
+        units = list(self.units.of_shape.get(shape, ()))
+        chosen: set[JobNode] = {leaf for unit in units for leaf in unit.waiting} if unlike else set()
+        for unit in units:
+            self._reoffer(unit)  # its jobs of unlike tasks choose again
         if unlike:
-            self._rechoose_all([leaf for leaf in self.heterogeneous_jobs if leaf.job.awaits(shape)])
+            others = [leaf for leaf in self.heterogeneous_jobs if leaf not in chosen and leaf.job.awaits(shape)]
+            self._rechoose_all(others)
         for line in self.lines.choosing(shape):
             self._rechoose_line(line)
 
@@ -420,6 +424,8 @@ class Candidates:
 
     def _rechoose_all(self, leaves: list[JobNode]) -> None:
         """Choose again for many jobs with unlike tasks. Those that have started and wait by themselves are the most."""
+        if not leaves:
+            return
         if self.fifo_queues.in_use:
             for leaf in leaves:
                 self._rechoose(leaf)
@@ -478,22 +484,24 @@ class Candidates:
         reason = "" if is_open else unit.reason or self._reason(unit)
         ordinary: list[JobNode] = []
         unlike: list[JobNode] = []
+        heterogeneous, gated, in_order = self.heterogeneous_jobs, self.gated_jobs, self.fifo_queues.in_use
         batch = self.blocked_jobs.begin_batch()
         for leaf in list(unit.waiting):
-            if leaf in self.heterogeneous_jobs:
+            if leaf in heterogeneous:
                 unlike.append(leaf)
                 continue
             if unlike:  # in the order in which they wait: jobs are told so
                 self._rechoose_all(unlike)
                 unlike = []
-            if leaf in self.gated_jobs or self.fifo_queues.in_use:
+            if in_order or leaf in gated:
                 self._offer(leaf, unit)
             else:
                 ordinary.append(leaf)
                 if not is_open:
                     self.blocked_jobs.block(leaf, reason)
         self._rechoose_all(unlike)
-        self.order.set_candidates(ordinary, unit.ask, is_open)
+        if ordinary:
+            self.order.set_candidates(ordinary, unit.ask, is_open)
         for line in list(unit.lines):
             if line.menu is None:
                 self._reopen(line)

@@ -139,19 +139,20 @@ class GangCapacity:
         self._left = list(capacity) if capacity is not None else None
         self._count: dict[TaskShape, int] = {}
 
-    def take(self, shape: TaskShape) -> bool:
-        """Take capacity for one more task, if there is any; returns whether there was."""
+    def take(self, shape: TaskShape, wanted: int = 1) -> int:
+        """Take capacity for so many more tasks, or fewer; returns for how many there was some."""
         count, left = self._count.get(shape, 0), self._left
-        if count >= self.at_most.get(shape, count + 1):
-            return False
+        number = min(wanted, self.at_most.get(shape, count + wanted) - count)
         if left is not None:
             for j, amount in shape.ask:
-                if amount > left[j]:
-                    return False
+                number = min(number, left[j] // amount)
+        if number <= 0:
+            return 0
+        if left is not None:
             for j, amount in shape.ask:
-                left[j] -= amount
-        self._count[shape] = count + 1
-        return True
+                left[j] -= amount * number
+        self._count[shape] = count + number
+        return number
 
     def is_too_small(self, job: Job, missing: int, barred: Collection[TaskShape]) -> bool:
         """Whether the numbers of tasks alone tell that so many of a job's waiting tasks cannot be taken."""
@@ -174,14 +175,34 @@ def gang_tasks(
     """
     if room is not None and room.is_too_small(job, missing, barred):
         return None
-    waiting = [task for shape, tasks in job.pending.items() if shape not in barred for task in tasks]
-    waiting.sort(key=lambda task: task.order)
-    return _choose(waiting, _role_needs(job), missing, room)
+    return _choose(job.in_order(barred), _role_needs(job), missing, room)
+
+
+def gang_runs(job: Job, missing: int, barred: Collection[TaskShape] = (), room: GangCapacity | None = None) -> Parts:
+    """The shapes of ``gang_tasks`` in task order, equal neighbours merged; (): too few are waiting.
+
+    Most jobs have no roles, and all tasks of one shape come before those of the next: no task needs to be looked at.
+    """
+    assert job.spec is not None
+    groups = None if job.spec.min_task_member else job.groups_in_order(barred)
+    if groups is None or not all(group[0].shape.ask for group in groups):
+        return runs_of(gang_tasks(job, missing, barred, room) or [])
+    runs: list[tuple[TaskShape, int]] = []
+    for group in groups:
+        shape, number = group[0].shape, min(len(group), missing)
+        if room is not None and number:
+            number = room.take(shape, number)
+        if number:
+            runs.append((shape, number))
+            missing -= number
+    return tuple(runs) if missing <= 0 else ()
 
 
 def first_tasks(job: Job, size: int, tasks: list[Task], room: GangCapacity | None = None) -> list[Task] | None:
     """The tasks, in task order, that a job would start with if none of its tasks ran yet. None: too few."""
     assert job.spec is not None
+    if not job.spec.min_task_member:
+        return _choose(tasks, {}, size, room)
     here = Counter(task.spec.role for task in tasks)
     done = Counter(task.spec.role for task in job.each_task() if task.status is TaskStatus.SUCCEEDED)
     # Like the gang, a role's minimum counts at most the unfinished tasks.
@@ -201,6 +222,14 @@ def _role_needs(job: Job) -> dict[str, int]:
 
 
 def _choose(tasks: list[Task], needs: dict[str, int], size: int, room: GangCapacity | None) -> list[Task] | None:
+    if not needs and all(task.shape.ask for task in tasks):  # most jobs
+        first: list[Task] = []
+        for task in tasks:
+            if len(first) >= size:
+                break
+            if room is None or room.take(task.shape):
+                first.append(task)
+        return first if len(first) >= size else None
     chosen: dict[Task, None] = {}
     for task in tasks:
         if needs.get(task.spec.role, 0) > 0 and (room is None or room.take(task.shape)):

@@ -38,7 +38,7 @@ def native_view(table: Table, view: ShapeView) -> View:
     """The compiled part of a view; it keeps the scores in the view's array."""
     assert native is not None
     view.scores = np.empty(len(view.mask))
-    found: View = native.View(
-        table, view.mask, view.static, view.scores, view.shape.items, view.weighed, view.linear, view.even, view.uneven
-    )
+    shape = view.shape
+    score = (view.weighed, view.linear, view.even, view.uneven)
+    found: View = native.View(table, shape, shape.index, view.mask, view.static, view.scores, shape.items, *score)
     return found

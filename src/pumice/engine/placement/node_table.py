@@ -10,7 +10,7 @@ Each view of an uncoupled shape keeps a *witness*, some node where the shape fit
 which shapes fit nowhere, without searching.
 
 Where the engine is compiled, the loops over nodes run in C (``native_table``); the table and its views then have a
-``native`` part, which keeps the journal and the scores instead.
+``native`` part, which keeps the journal, the scores and the witnesses instead.
 """
 
 from __future__ import annotations
@@ -49,8 +49,6 @@ class ShapeView:
         "coupled",
         "even",
         "everywhere",
-        "found_at",
-        "found_on",
         "linear",
         "mask",
         "native",
@@ -90,10 +88,9 @@ class ShapeView:
         self.seen = -1  # journal position that the scores reflect; -1: never computed
         self.witness = -1
         self.spares: list[int] = []  # other nodes where it fitted when a witness was last searched, the next one last
-        self.native: node_kernel.View | None = None  # follows the journal, if there is one, and then ``seen`` is unused
+        # Follows the journal and has the witness, if there is one: ``seen`` and what concerns witnesses is unused then.
+        self.native: node_kernel.View | None = None
         self.complete_at = -1  # if witness and spares were all of them: the value of ``gains`` then
-        self.found_on: NDArray[np.intp] | None = None  # the nodes outside of which it fitted nowhere (None: unknown)
-        self.found_at = -1  # the value of ``growths`` then
 
 
 class NodeTable:
@@ -102,6 +99,8 @@ class NodeTable:
     def __init__(self, filters: Sequence[Plugin], scorers: Sequence[Plugin]) -> None:
         self.filters = filters
         self.scorers = scorers
+        self._filters_now = [plugin for plugin in filters if _looks_at_pods(plugin, "node_filter_now")]
+        self._scorers_now = [plugin for plugin in scorers if _looks_at_pods(plugin, "node_score_now")]
         self.nodes: list[ClusterNode] = []
         self.index: dict[str, int] = {}
         self.allocatable: NDArray[np.int64] = np.zeros((0, 0), np.int64)
@@ -118,7 +117,7 @@ class NodeTable:
         self._room_for: dict[tuple[TaskShape, int], int] = {}
         self._watch: list[dict[TaskShape, None]] = []  # per node, the shapes whose witness it is
         self.gains = 0  # grows whenever a node may have more idle capacity than before
-        self.growths = 0  # the same, but not when an attempt is undone
+        self.growths = 0  # the same, but not when an attempt is undone; only the loops in C read it
         self.searches = 0  # grows whenever a witness is looked for
         self.domains: DomainTable | None = None  # None: there are no HyperNodes
         self.within: NDArray[np.intp] | None = None  # while a domain is tried: its nodes; no other may be used
@@ -146,7 +145,7 @@ class NodeTable:
         self._views.clear()
         self._masks.clear()
         self._room_for.clear()
-        self._watch = [{} for _ in self.nodes]
+        self._watch = [{} for _ in self.nodes] if self._native is None else []
         self.domains = DomainTable([node.name for node in self.nodes], domains) if domains else None
 
     def touch(self, node: ClusterNode) -> int:
@@ -325,6 +324,8 @@ class NodeTable:
             return view.native.best()
         scores, allowed = self.scored(shape).scores, None
         if view.scored_by_pods:
+            if not self._has_room(view):  # most of those that failed in the last cycle: no need to ask the plugins
+                return -1
             scores, allowed = self._scores_by_pods(view)
             if allowed is not None:
                 if view.native is not None and plain and scores is view.scores:
@@ -338,6 +339,12 @@ class NodeTable:
             return -1
         i = int(scores.argmax())
         return i if scores[i] > -inf else -1
+
+    def _has_room(self, view: ShapeView) -> bool:
+        """Whether any node has enough idle capacity, regardless of pods; the scores are up to date."""
+        if view.native is not None:
+            return view.native.best() >= 0
+        return bool((view.scores > -inf).any())
 
     def _best_within(self, scores: Scores, members: NDArray[np.intp]) -> int:
         inside = scores.take(members)
@@ -380,11 +387,11 @@ class NodeTable:
     def _scores_by_pods(self, view: ShapeView) -> tuple[Scores, Mask | None]:
         """Scores that depend on other pods, and the nodes that inter-pod constraints allow now (None: all)."""
         scores, allowed = view.scores, None
-        for plugin in self.scorers:
+        for plugin in self._scorers_now:
             score = plugin.node_score_now(view.shape, self)
             if score is not None:
                 scores = scores + score
-        for plugin in self.filters if view.coupled else ():
+        for plugin in self._filters_now if view.coupled else ():
             mask = plugin.node_filter_now(view.shape, self)
             if mask is not None:
                 allowed = mask if allowed is None else allowed & mask
@@ -402,7 +409,7 @@ class NodeTable:
 
     def allows_now(self, shape: TaskShape, i: int) -> bool:
         """Whether inter-pod constraints allow a task of the shape on a node now."""
-        masks = (plugin.node_filter_now(shape, self) for plugin in self.filters)
+        masks = (plugin.node_filter_now(shape, self) for plugin in self._filters_now)
         return all(mask is None or bool(mask[i]) for mask in masks)
 
     def _scores_lending(self, view: ShapeView, scores: Scores) -> Scores:
@@ -424,6 +431,8 @@ class NodeTable:
     def reserve(self, room: dict[int, list[Items]], on_full: Callable[[TaskShape], None]) -> None:
         """Start to lend: apply the reservations, and report the shapes that fit only on reserved capacity."""
         self.reserved = room
+        if self._native is not None:
+            self._native.reserve(room)
         for i in room:
             self.capacity_lost(i, on_full)
 
@@ -432,6 +441,8 @@ class NodeTable:
         if self.reserved:
             self.gains += 1
             self.growths += 1
+            if self._native is not None:
+                self._native.reserve({})
         self.reserved = {}
 
     def possible(self, shape: TaskShape) -> bool:
@@ -442,37 +453,25 @@ class NodeTable:
         """Whether a task of an uncoupled shape fits now; picks a new witness if the old one is full."""
         view = self.view(shape)
         self.searches += 1
+        if view.native is not None:
+            return view.native.fits_somewhere(self.gains, self.growths)
         if view.witness >= 0:
             if self._fits(view, view.witness):
                 return True
             self._watch[view.witness].pop(shape, None)
             view.witness = -1
-        i = self._next_spare(view)
-        if i >= 0:
-            self._set_witness(view, i)
-            return True
+        while view.spares:
+            i = view.spares.pop()
+            if self._fits(view, i):
+                self._set_witness(view, i)
+                return True
         if view.complete_at == self.gains:
             return False
-        if view.native is not None and not self.reserved:
-            which = view.found_on if view.found_at == self.growths else None
-            count, spares = view.native.find_fitting(SPARES, which)
-            return self._take_witness(view, count, spares)
         self.sync_idle()
         fits = view.mask  # a witness needs enough idle capacity; its score does not matter
         for j, amount in view.shape.items:
             fits = fits & (self.idle[j] >= amount)
         return self._choose_witness(view, fits.nonzero()[0])
-
-    def _next_spare(self, view: ShapeView) -> int:
-        """The next spare where the shape still fits, taken from them; -1: there is none."""
-        spares = view.spares
-        if view.native is not None and not self.reserved:
-            return view.native.pop_fitting(spares) if spares else -1
-        while spares:
-            i = spares.pop()
-            if self._fits(view, i):
-                return i
-        return -1
 
     def _choose_witness(self, view: ShapeView, fitting: NDArray[np.intp]) -> bool:
         """Take one of the nodes with enough idle capacity as witness, others as spares; returns whether there is one.
@@ -483,14 +482,10 @@ class NodeTable:
             if self._eats(view.shape, i):
                 fitting = fitting[fitting != i]
         count = len(fitting)
-        spares: list[int] = (fitting if count <= SPARES else fitting[:: count // SPARES]).tolist()
-        return self._take_witness(view, count, spares)
-
-    def _take_witness(self, view: ShapeView, count: int, spares: list[int]) -> bool:
-        """Take one of these nodes as witness, the others as spares; ``count``: how many nodes there were to choose."""
         view.complete_at = self.gains if count <= SPARES else -1
         if not count:
             return False
+        spares: list[int] = (fitting if count <= SPARES else fitting[:: count // SPARES]).tolist()
         self._set_witness(view, spares.pop(view.shape.index * 7919 % len(spares)))
         view.spares = spares
         return True
@@ -511,25 +506,22 @@ class NodeTable:
 
         ``nowhere_else``: no other node has more idle capacity than when a shape was found to fit nowhere.
         """
-        which = np.array(list(grown), np.intp)
-        if not len(which):
+        nodes = list(grown)
+        if not nodes:
             return []
+        if self._native is not None:
+            views = [self.view(shape).native for shape in shapes]
+            return self._native.grow(views, nodes, nowhere_else, self.gains, self.growths)
+        which = np.array(nodes, np.intp)
         self.sync_idle()
         idle = list(self.idle.take(which, axis=1))
-        in_order = np.sort(which) if nowhere_else and not self.reserved else None
         found: list[TaskShape] = []
         for shape in shapes:
             view = self.view(shape)
-            if view.native is not None and not self.reserved:
-                count, spares = view.native.find_fitting(SPARES, which)
-                fitting = self._take_witness(view, count, spares)
-            else:
-                fits = view.mask.take(which)
-                for j, amount in shape.items:
-                    fits &= idle[j] >= amount
-                fitting = self._choose_witness(view, which[fits])
-            view.found_on, view.found_at = in_order, self.growths
-            if fitting:
+            fits = view.mask.take(which)
+            for j, amount in shape.items:
+                fits &= idle[j] >= amount
+            if self._choose_witness(view, which[fits]):
                 found.append(shape)
             if not nowhere_else:
                 view.complete_at = -1
@@ -537,12 +529,22 @@ class NodeTable:
 
     def capacity_lost(self, i: int, on_full: Callable[[TaskShape], None]) -> None:
         """Report the shapes that fit nowhere now that a node has less idle capacity."""
-        watching = self._watch[i]
-        if watching:
+        if self._native is not None:
+            self.searches += 1
+            full = self._native.lose(i, self.gains, self.growths)
+            if full:
+                self._report(full, on_full)
+        elif watching := self._watch[i]:
             moving = [shape for shape in watching if not self._fits(self._views[shape], i)]
             full = [shape for shape in moving if not self.fits_somewhere(shape)]
-            for shape in sorted(full, key=_index) if len(full) > 1 else full:  # not by whose witness this was first
-                on_full(shape)
+            self._report(full, on_full)
+
+    def _report(self, full: list[TaskShape], on_full: Callable[[TaskShape], None]) -> None:
+        """Report shapes that fit nowhere any more, in an order that does not tell whose witness a node was first."""
+        if len(full) > 1:
+            full.sort(key=_index)
+        for shape in full:
+            on_full(shape)
 
     def free_slots(self, shape: TaskShape, tasks: int) -> bool:
         """Whether this many tasks of an uncoupled shape would fit if all nodes were empty."""
@@ -563,6 +565,11 @@ class NodeTable:
         if shape.topology is not None and shape.topology.hard and shape.topology.chain is None:
             return self.domains.largest_sum(slots, shape.topology, tasks) if self.domains is not None else 0
         return min(tasks, int(slots.sum()))
+
+
+def _looks_at_pods(plugin: Plugin, hook: str) -> bool:
+    """Whether a plugin has a hook that is called for every placement."""
+    return getattr(type(plugin), hook) is not getattr(Plugin, hook)
 
 
 def _index(shape: TaskShape) -> int:

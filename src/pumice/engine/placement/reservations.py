@@ -198,17 +198,19 @@ class Reservations:
 
 def _waits_in_vain(context: SchedulingContext) -> dict[JobNode, None]:
     """Owed jobs whose unit fits nowhere."""
-    order = context.order
-    may_be_owed = order.may_be_owed()
-    return {
-        leaf: None
-        for unit in context.candidates.units
-        if not context.candidates.is_open(unit)
-        for leaf in unit.waiting
-        if (may_be_owed is None or leaf in may_be_owed)
-        if not leaf.able and leaf not in context.candidates.gated_jobs and order.is_owed(leaf, unit.ask)
-        if context.candidates.fifo_queues.is_head(leaf)
-    }
+    order, candidates = context.order, context.candidates
+    may_be_owed, gated, fifo_queues = order.may_be_owed(), candidates.gated_jobs, candidates.fifo_queues
+    found: dict[JobNode, None] = {}
+    for unit in candidates.units:
+        if candidates.is_open(unit):
+            continue
+        ask = unit.ask
+        for leaf in unit.waiting:
+            if leaf.able or leaf in gated or (may_be_owed is not None and leaf not in may_be_owed):
+                continue
+            if order.is_owed(leaf, ask) and fifo_queues.is_head(leaf):
+                found[leaf] = None
+    return found
 
 
 def _parts(unit: AllocationUnit) -> Parts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pumice.engine.config.scheduler_config import Flag, PluginConfig, SchedulerConfig
@@ -27,13 +26,15 @@ ALWAYS = ("users", "network-topology-aware")
 """Plugins added at the end of the tiers if a file does not name them: limits of queues and domains always apply."""
 
 
-@dataclass(frozen=True, slots=True)
 class JobSortKeys:
     """A job's keys from the tiers: before the share, after it, and those that define classes."""
 
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    rank_class: tuple[int, ...]
+    __slots__ = ("after", "before", "rank_class")
+
+    def __init__(self, before: tuple[int, ...], after: tuple[int, ...], rank_class: tuple[int, ...]) -> None:
+        self.before = before
+        self.after = after
+        self.rank_class = rank_class
 
 
 class PluginChain:

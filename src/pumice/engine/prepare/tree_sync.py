@@ -29,6 +29,7 @@ class TreeSync:
         self.queue_tree: QueueTree = build_queue_tree({})  #: the path of every queue, and the queues that have none
         self.refused_queues: dict[str, str] = {}  #: queues below which no job may start, and why
         self._leaf_queues: set[str] = set()  #: exactly the queues that have a path and no queue below them
+        self._parents: dict[tuple[str, str], ShareNode] = {}  #: where jobs of a queue and a namespace belong, if known
         self._open: dict[ShareNode, bool] = {}  #: whether a queue accepts work; filled on demand
         self._to_enqueue: dict[JobNode, None] = {}  #: Pending jobs in open queues
         self._to_backfill: dict[JobNode, None] = {}  #: jobs in open queues with pending best-effort tasks
@@ -43,6 +44,7 @@ class TreeSync:
         parents = inner_paths(self.queue_tree.placements)
         self._leaf_queues = {name for name, path in self.queue_tree.path_of.items() if path not in parents}
         self._open.clear()
+        self._parents.clear()
         context.candidates.fifo_queues.enabled = any(queue.fifo for queue in state.queues.values())
         nodes: dict[tuple[str, ...], ShareNode] = {}
         for path, place in self.queue_tree.placements.items():
@@ -201,6 +203,9 @@ class TreeSync:
         context = self._context
         if job.spec is None:
             return None
+        known = self._parents.get((job.spec.queue, job.spec.namespace))
+        if known is not None and not known.gone:
+            return known
         path = self.queue_tree.path_of.get(job.spec.queue)
         if path is None:
             return None
@@ -217,6 +222,7 @@ class TreeSync:
                 namespace = context.tree.child(node, NodeKind.NAMESPACE, job.spec.namespace)
                 namespace.weight = float(context.state.namespace_weight(job.spec.namespace))
             node = namespace
+        self._parents[job.spec.queue, job.spec.namespace] = node
         return node
 
     def _charge(self, leaf: JobNode, task: Task) -> None:

@@ -167,6 +167,7 @@ class ClusterState:
             task.priority = self.task_priority(task.spec)
         for job in self.jobs.values():
             job.unsorted = True
+            job.common_priority = None
             self.changed_jobs[job] = None
 
     def _set_job(self, spec: JobSpec) -> None:
@@ -487,8 +488,8 @@ class ClusterState:
         """The priority of a job's class; without one, of its most important unfinished task."""
         if job.spec is not None and job.spec.priority_class in self.priority_classes:
             return self._class_value(job.spec.priority_class)
-        tasks = [task.priority for task in job.each_task() if task.status.unfinished]
-        return max(tasks) if tasks else self._class_value(None)
+        priority = job.priority
+        return priority if priority is not None else self._class_value(None)
 
     def _class_value(self, name: str | None) -> int:
         found = self._class(name)

@@ -11,7 +11,7 @@ their counts, and a job with few tasks keeps them in tuples (see ``pending_tasks
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kubebase.resource_vector import PODS
 from pumice.engine.state.pending_tasks import (
@@ -22,6 +22,7 @@ from pumice.engine.state.pending_tasks import (
     count_tasks,
     grouped,
     has_shape,
+    in_sequence,
     list_tasks,
     sort_tasks,
     together,
@@ -45,6 +46,7 @@ class Job:
     __slots__ = (
         "_others",
         "_pending",
+        "common_priority",
         "evicted",
         "gang_was_complete",
         "key",
@@ -69,6 +71,7 @@ class Job:
         self._pending: Pending = ()
         self._others: tuple[Task, ...] | dict[Task, None] = ()  # the tasks that are not pending
         self.unsorted = False
+        self.common_priority: int | None = None  # that of all its tasks; None: they differ, or did, or there is none
         self.running = 0  # tasks that are placed
         self.shown = 0  # those of them that the API has confirmed
         self.gang_was_complete = False  # whether the cluster has shown all of its minimum since it last held nothing
@@ -106,9 +109,44 @@ class Job:
             found.sort(key=by_order)
         return found
 
+    def in_order(self, barred: Collection[TaskShape] = ()) -> list[Task]:
+        """Its pending tasks in task order, without those of some shapes."""
+        found: list[Task] = []
+        groups = self.groups_in_order(barred)
+        if groups is not None:
+            for group in groups:
+                found += group[::-1]
+            return found
+        for shape, group in self.pending.items():
+            if shape not in barred:
+                found += group
+        return sorted(found, key=by_order)
+
+    def groups_in_order(self, barred: Collection[TaskShape] = ()) -> list[list[Task]] | None:
+        """The groups of its pending tasks in task order, without those of some shapes; None: they overlap."""
+        groups = [tasks for shape, tasks in self.pending.items() if shape not in barred]
+        return groups if not self.unsorted and in_sequence(groups) else None
+
     def each_task(self) -> list[Task]:
         """All of its tasks: the pending ones first."""
         return [*list_tasks(self._pending), *self._others]
+
+    @property
+    def priority(self) -> int | None:
+        """The highest priority of its unfinished tasks; None: it has none."""
+        if not self.unfinished_tasks:
+            return None
+        if self.common_priority is not None:
+            return self.common_priority
+        pending = self._pending
+        if isinstance(pending, tuple):
+            found = [task.priority for task in pending]
+        elif self.unsorted:
+            found = [task.priority for tasks in pending.values() for task in tasks]
+        else:
+            found = [tasks[-1].priority for tasks in pending.values()]  # the first in task order
+        found += [task.priority for task in self._others if task.status.unfinished]
+        return max(found)
 
     @property
     def pending_count(self) -> int:
@@ -146,6 +184,10 @@ class Job:
 
     def enter(self, task: Task) -> None:
         """Count a task, according to its status."""
+        if not self._pending and not self._others:
+            self.common_priority = task.priority
+        elif self.common_priority != task.priority:
+            self.common_priority = None
         status = task.status
         if status is TaskStatus.PENDING:
             self._await(task)
@@ -271,6 +313,8 @@ class Job:
         assert fresh.placed == self.placed, f"{self.key}: placed tasks miscounted"
         assert fresh.evicted == self.evicted, f"{self.key}: evicted tasks miscounted"
         assert (fresh.running, fresh.succeeded, fresh.shown) == (self.running, self.succeeded, self.shown)
+        if self.common_priority is not None:
+            assert all(task.priority == self.common_priority for task in self.each_task())
         assert fresh.pending.keys() == self.pending.keys()
         for shape, waiting in self.pending.items():
             assert sorted(waiting, key=by_order) == sorted(fresh.pending[shape], key=by_order)

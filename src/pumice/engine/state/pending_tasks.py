@@ -8,6 +8,7 @@ of them first came.
 from __future__ import annotations
 
 from bisect import insort
+from itertools import pairwise
 
 from pumice.engine.state.task import Task, TaskOrder
 from pumice.engine.state.task_shapes import TaskShape
@@ -52,7 +53,12 @@ def list_tasks(pending: Pending) -> list[Task]:
 
 def count_tasks(pending: Pending) -> int:
     """How many tasks there are."""
-    return sum(map(len, pending.values())) if isinstance(pending, dict) else len(pending)
+    if isinstance(pending, tuple):
+        return len(pending)
+    number = 0
+    for group in pending.values():
+        number += len(group)
+    return number
 
 
 def has_shape(pending: Pending, shape: TaskShape) -> bool:
@@ -122,6 +128,20 @@ def sort_tasks(groups: Grouped) -> None:
     for shape, group in groups.items():
         if len(group) > 1:  # a new list, because one that grew task by task has room for more
             groups[shape] = sorted(group, key=by_order, reverse=True)
+
+
+def in_sequence(groups: list[list[Task]]) -> bool:
+    """Order sorted groups by their first tasks; returns whether each ends before the next begins, as most do."""
+    if len(groups) > 1:
+        groups.sort(key=_first_order)
+        for before, after in pairwise(groups):
+            if after[-1].order < before[0].order:
+                return False
+    return True
+
+
+def _first_order(group: list[Task]) -> TaskOrder:
+    return group[-1].order
 
 
 def _end_of(tasks: tuple[Task, ...], shape: TaskShape) -> int:

@@ -163,17 +163,25 @@ class HeapOrder(ServingOrder):
     """An order that picks minima of lazy heaps, one heap of children per node."""
 
     def set_candidate(self, leaf: JobNode, ask: Items | None, able: bool) -> None:
-        """Add the job to, or remove it from, the candidate counts of every node above it."""
+        """Let the nodes above a job ask for what it asks for, or no longer."""
         leaf.ask = ask
         leaf.able = able and ask is not None
         self.recount_candidate(leaf)
 
     def recount_candidate(self, leaf: JobNode) -> None:
-        """Update the candidate counts to a job's current state."""
+        """Update what the nodes above a job ask for to its current state."""
         ask = leaf.ask if leaf.able else None
-        if ask is not leaf.counted_able:
-            _recount(leaf, leaf.counted_able, ask)
-            leaf.counted_able = ask
+        if ask is leaf.counted_able:
+            return
+        leaf.counted_able = ask
+        before = leaf.able_asks
+        leaf.able_asks = asks_of(ask)
+        self.tree.mark(leaf)
+        node: ShareNode = leaf
+        while (parent := node.parent) is not None and node.able_asks != before:
+            above = parent.able_asks
+            parent.able_asks = count_asks(parent.inner.able_count, before, node.able_asks, above)
+            node, before = parent, above
 
     def next_job(self) -> JobNode | None:
         """Walk down the first children."""
@@ -303,24 +311,18 @@ def asks_of(ask: Items | None) -> tuple[int, ...]:
     return tuple(sorted([j for j, _ in ask])) if ask else ()
 
 
-def _recount(leaf: JobNode, old: Items | None, new: Items | None) -> None:
-    leaf.able_asks = asks_of(new)
-    if not leaf.dirty and leaf.parent is not None:
-        leaf.dirty = True
-        leaf.parent.child_heap.changed.append(leaf)
-    node: ShareNode | None = leaf.parent
-    while node is not None:
-        count, changed = node.inner.able_count, False
-        for j, _ in old or ():
-            count[j] -= 1
-            changed = changed or not count[j]
-        for j, _ in new or ():
-            count[j] += 1
-            changed = changed or count[j] == 1
-        if changed:
-            node.able_asks = tuple(j for j, n in enumerate(count) if n)
-        parent = node.parent
-        if parent is not None and not node.dirty:
-            node.dirty = True
-            parent.child_heap.changed.append(node)
-        node = parent
+def count_asks(
+    count: list[int], before: tuple[int, ...], now: tuple[int, ...], asks: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Count a child that asked for some resources at its parent, now that it asks for others.
+
+    Returns the resources that any child asks for: the same object, ``asks``, if these are as before.
+    """
+    changed = False
+    for j in before:
+        count[j] -= 1
+        changed = changed or not count[j]
+    for j in now:
+        count[j] += 1
+        changed = changed or count[j] == 1
+    return tuple([j for j, children in enumerate(count) if children]) if changed else asks

@@ -15,7 +15,14 @@ from operator import attrgetter
 
 from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.integer_target.rounding import IntegerTargets
-from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER, HeapOrder, asks_of, compact, entry_of
+from pumice.engine.fairness.orders.serving_order import (
+    GRID_ROUNDER,
+    HeapOrder,
+    asks_of,
+    compact,
+    count_asks,
+    entry_of,
+)
 from pumice.engine.fairness.preemption_rules.rules import PreemptionRule, TargetRule
 from pumice.engine.fairness.preemption_rules.task_rights import is_owed
 from pumice.engine.fairness.share_tree.share_node import Entry, JobNode, NodeKind, ShareNode, latest_start, own_target
@@ -142,49 +149,28 @@ class TargetOrder(HeapOrder):
         if able is was_able and owed is was_owed:
             return
         leaf.counted_able, leaf.counted_owed = able, owed
-        leaf.able_asks, leaf.owed_asks = asks_of(able), asks_of(owed)
-        self.tree.flag(leaf)
-        node: ShareNode | None = leaf.parent
-        while node is not None:
-            inner = node.inner
-            if able is not was_able and _count(inner.able_count, was_able, able):
-                node.able_asks = tuple(j for j, n in enumerate(inner.able_count) if n)
-            if owed is not was_owed and _count(inner.owed_count, was_owed, owed):
-                node.owed_asks = tuple(j for j, n in enumerate(inner.owed_count) if n)
-            parent = node.parent
-            if parent is not None and not node.dirty:
+        able_before, owed_before = leaf.able_asks, leaf.owed_asks
+        asks = asks_of(able) if able is not None else ()
+        leaf.able_asks, leaf.owed_asks = asks, asks if owed is not None else ()
+        node: ShareNode = leaf
+        while (parent := node.parent) is not None:
+            if not node.dirty:
                 node.dirty = True
                 parent.child_heap.changed.append(node)
-            node = parent
+            inner, able_above, owed_above = parent.inner, parent.able_asks, parent.owed_asks
+            if node.able_asks != able_before:
+                parent.able_asks = count_asks(inner.able_count, able_before, node.able_asks, able_above)
+            if node.owed_asks != owed_before:
+                parent.owed_asks = count_asks(inner.owed_count, owed_before, node.owed_asks, owed_above)
+            if parent.able_asks is able_above and parent.owed_asks is owed_above:
+                break  # what the nodes above ask for is as before, and so are their keys
+            node, able_before, owed_before = parent, able_above, owed_above
 
     def set_candidates(self, leaves: list[JobNode], ask: Items, able: bool) -> None:
-        """The same for many jobs that wait with one unit: the nodes above are counted once for all jobs of a parent."""
-        asks = asks_of(ask) if able else ()
-        now_able = ask if able else None
-        sums: dict[tuple[ShareNode, Items], tuple[int, int]] = {}
+        """The same for many jobs that wait with one unit by themselves."""
         for leaf in leaves:
             leaf.ask, leaf.able = ask, able
-            was_able, was_owed = leaf.counted_able, leaf.counted_owed
-            counted = ask if able or was_able is None else was_able  # what a candidate asked for that is none any more
-            if (was_able is not None and was_able is not counted) or (was_owed is not None and was_owed is not counted):
-                self.recount_candidate(leaf)
-                continue
-            now_owed = ask if able and is_owed(leaf, ask) else None
-            if now_able is was_able and now_owed is was_owed:
-                continue
-            more_able = (now_able is not None) - (was_able is not None)
-            more_owed = (now_owed is not None) - (was_owed is not None)
-            leaf.counted_able, leaf.counted_owed = now_able, now_owed
-            leaf.able_asks, leaf.owed_asks = asks, asks if now_owed is not None else ()
-            parent = leaf.parent
-            assert parent is not None
-            if not leaf.dirty:
-                leaf.dirty = True
-                parent.child_heap.changed.append(leaf)
-            able_below, owed_below = sums.get((parent, counted), (0, 0))
-            sums[parent, counted] = able_below + more_able, owed_below + more_owed
-        for (parent, counted), (able_below, owed_below) in sums.items():
-            _count_above(parent, counted, able_below, owed_below)
+            self.recount_candidate(leaf)
 
     def remove_job(self, leaf: JobNode) -> None:
         """Drop the job's integer target."""
@@ -312,41 +298,3 @@ class TargetOrder(HeapOrder):
     def display_key(self, entry: Entry) -> float:
         """The want: the deficit, so the largest comes first."""
         return -float(entry[1])
-
-
-def _count_above(start: ShareNode, ask: Items, able: int, owed: int) -> None:
-    """Count so many candidates with this request more at a node and all its ancestors."""
-    node: ShareNode | None = start
-    while node is not None:
-        inner = node.inner
-        if able and _count_more(inner.able_count, ask, able):
-            node.able_asks = tuple([j for j, n in enumerate(inner.able_count) if n])
-        if owed and _count_more(inner.owed_count, ask, owed):
-            node.owed_asks = tuple([j for j, n in enumerate(inner.owed_count) if n])
-        parent = node.parent
-        if parent is not None and not node.dirty:
-            node.dirty = True
-            parent.child_heap.changed.append(node)
-        node = parent
-
-
-def _count_more(count: list[int], ask: Items, more: int) -> bool:
-    """Count so many candidates with this request more; whether the requested resources changed."""
-    changed = False
-    for j, _ in ask:
-        before = count[j]
-        count[j] = now = before + more
-        changed = changed or not before or not now
-    return changed
-
-
-def _count(count: list[int], old: Items | None, new: Items | None) -> bool:
-    """Move a candidate from its old request to its new one; whether the requested resources changed."""
-    changed = False
-    for j, _ in old or ():
-        count[j] -= 1
-        changed = changed or not count[j]
-    for j, _ in new or ():
-        count[j] += 1
-        changed = changed or count[j] == 1
-    return changed

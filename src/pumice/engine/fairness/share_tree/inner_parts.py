@@ -43,7 +43,6 @@ class InnerParts:
         # The next units of the jobs below (see ``rounding``), counted by their request: running ones, and pending ones.
         self.held_heads: dict[Items, int] = {}
         self.waiting_heads: dict[Items, int] = {}
-        # Candidates below, counted per resource that their units ask for; resources with a count > 0 are requested.
-        # A job has no counts: it is one candidate or none.
+        # Children with candidates, counted per resource that their units ask for: with a count > 0 it is requested.
         self.able_count: list[int] = [0] * width
         self.owed_count: list[int] = [0] * width

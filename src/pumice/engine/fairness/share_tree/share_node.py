@@ -233,7 +233,7 @@ class ShareNode:
 
     @property
     def able_count(self) -> list[int]:
-        """Candidates below, counted per resource that their units ask for."""
+        """Children with candidates, counted per resource that their units ask for."""
         return self.inner.able_count
 
     @able_count.setter
@@ -242,7 +242,7 @@ class ShareNode:
 
     @property
     def owed_count(self) -> list[int]:
-        """The same of owed candidates."""
+        """The same for owed candidates."""
         return self.inner.owed_count
 
     @owed_count.setter

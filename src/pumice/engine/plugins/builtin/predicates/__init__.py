@@ -83,7 +83,12 @@ class PredicatesPlugin(Plugin):
 
     def node_filter_now(self, shape: TaskShape, nodes: NodeTable) -> Mask | None:
         """The nodes that pass the checks against other pods."""
-        return _all_of(mask for _, mask in self._by_pods(shape, nodes))
+        allowed: Mask | None = None
+        for check in self._pod_checks(shape, nodes):  # for every placement: no generators
+            mask = check.mask()
+            if mask is not None:
+                allowed = mask if allowed is None else allowed & mask
+        return allowed
 
     def node_reasons(self, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[str, Mask]]:
         """The failed checks on nodes, then those against other pods, one after another."""
@@ -138,6 +143,12 @@ class PredicatesPlugin(Plugin):
             yield check.reason, mask
 
     def _failed_pod_checks(self, shape: TaskShape, nodes: NodeTable) -> Iterator[tuple[Check, Mask]]:
+        for check in self._pod_checks(shape, nodes):
+            mask = check.mask()
+            if mask is not None:
+                yield check, mask
+
+    def _pod_checks(self, shape: TaskShape, nodes: NodeTable) -> list[Check]:
         columns = self._columns = columns_of(nodes, self._columns)
         if self._census.follow(columns):
             self._checks.clear()
@@ -145,10 +156,7 @@ class PredicatesPlugin(Plugin):
         checks = self._checks.get(shape)
         if checks is None:
             checks = self._checks[shape] = self._make_checks(shape, columns)
-        for check in checks:
-            mask = check.mask()
-            if mask is not None:
-                yield check, mask
+        return checks
 
     def _make_checks(self, shape: TaskShape, columns: NodeColumns) -> list[Check]:
         constraints, identity, census = shape.constraints, shape.identity, self._census

@@ -52,7 +52,7 @@ class DomainCounter:
 
     def around(self) -> Counts:
         """For each node, the number of pods in its domain."""
-        return self.counts[self.codes]
+        return self.counts.take(self.codes)
 
     def emptied(self) -> DomainCounter:
         """A copy of the counter with all counts at 0."""

@@ -42,7 +42,7 @@ class TopologySpread:
         least = int(counts[self._domains].min()) if enough else 0
         within = counts <= spread.max_skew + least - self._own
         within[-1] = False  # no domain
-        return within[self.counter.codes]
+        return within.take(self.counter.codes)
 
 
 def spreads(shape: TaskShape, columns: NodeColumns, census: PlacedPods, *, hard: bool) -> list[TopologySpread]:
