@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from pumice.engine.fairness.integer_target.task_line import line_of
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs, may_pass_over
 from pumice.engine.fairness.orders.target_order import TargetOrder
-from pumice.engine.fairness.share_tree.share_node import ShareNode
-from pumice.model.specs import Items
 from tests.support.groves import ITEMS, Grove, all_parts, below, groves
 
 
@@ -27,13 +25,10 @@ def test_the_jobs_below_a_node_that_ask_for_what_fits(grove: Grove, data: st.Dat
             unlike.discard(job)
             kept.pop(job, None)
         fits = set(data.draw(st.lists(st.sampled_from(ITEMS))))
-
-        def holds(node: ShareNode, items: Items, fits: set[Items] = fits) -> bool:
-            return items in fits
-
         for node in grove.groups:
+            assert set(unlike.requests(node)) == {items for leaf in below(node) for items in kept.get(leaf, ())}
             slow = [leaf for leaf in below(node) if kept.get(leaf, set()) & fits and may_pass_over(leaf)]
-            assert set(unlike.below(node, holds)) == set(slow)
+            assert set(unlike.below(node, fits)) == set(slow)
 
 
 @given(groves(), st.data())

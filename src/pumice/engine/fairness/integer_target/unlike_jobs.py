@@ -7,7 +7,7 @@ lines, so that this is seen without looking at the jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection, Set
 from typing import TYPE_CHECKING
 
 from pumice.engine.fairness.integer_target.task_line import Line
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Requests = frozenset[Items]
 NO_JOBS: dict[JobNode, Requests] = {}
+NO_REQUESTS: dict[Items, int] = {}
 
 
 class UnlikeJobs:
@@ -66,9 +67,12 @@ class UnlikeJobs:
         if not self._requests:
             self._known.clear()
 
-    def below(self, group: ShareNode, holds: Callable[[ShareNode, Items], bool]) -> list[JobNode]:
-        """The jobs below a node that may pass units over and ask for something that the node holds."""
-        fitting = {items for items in self._counts.get(group, ()) if holds(group, items)}
+    def requests(self, group: ShareNode) -> Collection[Items]:
+        """What units of these jobs below a node ask for."""
+        return self._counts.get(group, NO_REQUESTS)
+
+    def below(self, group: ShareNode, fitting: Set[Items]) -> list[JobNode]:
+        """The jobs below a node that may pass units over and have one that asks for one of these."""
         found: list[JobNode] = []
         stack = [group] if fitting else []
         while stack:
