@@ -1,10 +1,12 @@
-"""The units of a line of equal tasks that the entitlement of a job covers."""
+"""The units of its line that the entitlement of a job covers."""
 
 from __future__ import annotations
 
 from pumice.engine.fairness.integer_target.deficits import LEAST, TOLERANCE
 from pumice.engine.fairness.integer_target.task_line import Line
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT
+from pumice.engine.fairness.share_tree.share_node import JobNode
+from pumice.model.specs import Items
 
 NEAR = 2 / TOLERANCE
 """An entitlement that is further than this part of itself below the next task does not cover it."""
@@ -42,3 +44,43 @@ def covered_tasks(target: float, line: Line) -> int:
         if units < number:
             break
     return covered
+
+
+def covers_the_same(leaf: JobNode) -> bool:
+    """Whether a job's entitlement covers exactly the units that it has of its line; False also if that is close.
+
+    The rounded entitlement tells, but for half a part of each resource.
+    """
+    left, taken = list(leaf.entitled), leaf.taken
+    unlike = len(leaf.demand.pieces) > 1
+    passed_over = running = False  # whether units are left of runs before, and of running ones
+    for k, (items, tasks, number, held) in enumerate(leaf.line):
+        units = taken[k]
+        if passed_over and not tasks:
+            return True
+        if running and not held:
+            return False  # what waits leaves them their part
+        if not _holds(left, items, units) or (units < number and not _lacks(left, items, units + 1)):
+            return False
+        if units:
+            for j, amount in items:
+                left[j] -= units * amount
+        if units < number:
+            if not unlike or tasks > 1:
+                return True
+            passed_over, running = True, running or held
+    return True
+
+
+def _holds(left: list[int], items: Items, units: int) -> bool:
+    for j, amount in items:
+        if units * amount >= left[j] and units:
+            return False
+    return True
+
+
+def _lacks(left: list[int], items: Items, units: int) -> bool:
+    for j, amount in items:
+        if units * amount > left[j] + 2 + units * amount // TOLERANCE:
+            return True
+    return False

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds
-from pumice.engine.fairness.integer_target.covered_units import covered_tasks
+from pumice.engine.fairness.integer_target.covered_units import covered_tasks, covers_the_same
 from pumice.engine.fairness.integer_target.deficits import TOLERANCE
 from pumice.engine.fairness.integer_target.headroom import Headroom
 from pumice.engine.fairness.integer_target.line_position import (
@@ -98,7 +98,7 @@ class IntegerTargets:
         for leaf in self._before:
             self._note_shortfall(leaf)
             if leaf.integer_target is not leaf.base:
-                leaf.integer_target = shared_vector(tuple(leaf.integer_target))
+                _share_target(leaf, self._before[leaf])
                 share_taken(leaf)
         tree.moved.clear()
         tree.entitled_anew.clear()
@@ -264,12 +264,8 @@ class IntegerTargets:
     def _set_base(self, leaf: JobNode, tolerance: int = 1) -> None:
         """Hand a job the units that its own entitlement covers, in line order, skipping those that do not fit."""
         self._passes.touch(leaf)
-        if (
-            tolerance > 0
-            and _shares_targets(leaf)
-            and leaf.equals is not None
-            and leaf.equals.targets == leaf.demand.satisfied
-        ):
+        alike = tolerance > 0 and _shares_targets(leaf)
+        if alike and leaf.targets == leaf.demand.satisfied:
             self._unlike.discard(leaf)
             self._set_base_to_all(leaf)
             return
@@ -281,7 +277,7 @@ class IntegerTargets:
             self._unlike.add(leaf, line)
         else:
             self._unlike.discard(leaf)
-        if tolerance > 0 and _shares_targets(leaf):
+        if alike:
             self._set_base_of_alike(leaf)
             return
         missing, whole = list(leaf.exact), [0] * len(leaf.exact)
@@ -313,8 +309,10 @@ class IntegerTargets:
         whole = [0] * len(leaf.exact)
         for j, amount in leaf.demand.total:
             whole[j] = amount
-        leaf.run = 0
         leaf.integer_tasks = leaf.demand.parts[0][1]
+        if not leaf.line and leaf.integer_target is leaf.base and whole == leaf.base:
+            return  # so it was before
+        leaf.run = 0
         leaf.line, leaf.taken = (), shared_zeros(0)
         self._move_to_base(leaf, whole)
 
@@ -335,10 +333,12 @@ class IntegerTargets:
         self._move_to_base(leaf, whole)
 
     def _move_to_base(self, leaf: JobNode, whole: list[int]) -> None:
-        if whole != leaf.integer_target:
-            pairs = enumerate(zip(whole, leaf.integer_target, strict=True))
-            add_to_targets(leaf, tuple((j, new - old) for j, (new, old) in pairs if new != old), 1)
-        leaf.base = leaf.integer_target = shared_vector(tuple(whole))
+        before = leaf.integer_target
+        if whole != before:
+            add_to_targets(leaf, tuple([(j, new - before[j]) for j, new in enumerate(whole) if new != before[j]]), 1)
+        if whole != leaf.base:
+            leaf.base = shared_vector(tuple(whole))
+        leaf.integer_target = leaf.base
         set_head(leaf, first_left(leaf))
 
     def _limit_bases(self, bounds: SolverBounds) -> Headroom:
@@ -385,6 +385,17 @@ class IntegerTargets:
         return list(found)
 
 
+def _share_target(leaf: JobNode, before: list[int]) -> None:
+    """Let a job share its integer target with jobs that have the same; most often it had it before."""
+    whole = leaf.integer_target
+    if whole == leaf.base:
+        leaf.integer_target = leaf.base
+    elif whole == before:
+        leaf.integer_target = before
+    else:
+        leaf.integer_target = shared_vector(tuple(whole))
+
+
 def _shares_targets(leaf: JobNode) -> bool:
     """Whether a job of equal tasks is entitled to what its equals are, also if its demand has changed since."""
     equals = leaf.equals
@@ -400,7 +411,7 @@ def _shares_targets(leaf: JobNode) -> bool:
 def _keeps_base(leaf: JobNode) -> bool:
     """Whether the entitlement of a job still covers the same units of an unchanged line; no pass has handed it any."""
     if not _shares_targets(leaf):
-        return False
+        return bool(leaf.line) and covers_the_same(leaf)
     satisfied = leaf.targets == leaf.demand.satisfied
     if satisfied or not leaf.line:
         return satisfied and not leaf.line

@@ -91,9 +91,11 @@ class UnitPasses:
         for missing_only in (True,) if at_root else (True, False):
             step = Step(groups, given, missing_only=missing_only)
             if offering:
-                self._serve_held(step, [leaf for leaf in offering if self._stand(step, leaf, held=True)])
-                self._serve_waiting(step, [leaf for leaf in offering if self._stand(step, leaf, held=False)])
-            unlike = self._unlike_below(groups)
+                running = [leaf for leaf in offering if leaf.head_held and self._stand(step, leaf, held=True)]
+                self._serve_held(step, running)
+                waiting = [leaf for leaf in offering if not leaf.head_held and self._stand(step, leaf, held=False)]
+                self._serve_waiting(step, waiting)
+            unlike = [leaf for group in groups.nodes for leaf in self._unlike.below(group, self.deficits)]
             if unlike:
                 behind = Step(groups, given, missing_only=missing_only, behind=True)
                 running = self._standing(behind, unlike, held=True)
@@ -111,7 +113,7 @@ class UnitPasses:
         Its only child misses the same, and what fits has been handed out there. For a job with heterogeneous tasks
         that is not so: behind another unit, one is tried with what the job leaves to its running units.
         """
-        if node.parent is None or len(node.children) != 1 or self._unlike.requests(node):
+        if node.parent is None or len(node.children) != 1 or self._unlike.are_below(node):
             return False
         for child in node.children.values():
             if child.exact != node.exact:
@@ -231,30 +233,33 @@ class UnitPasses:
         found: list[JobNode] = []
         deficits = self.deficits
         for group in groups.nodes:
-            inner = group.inner
-            running = {unit for unit in inner.held_heads if deficits.holds(group, unit)}
-            waiting = {unit for unit in inner.waiting_heads if deficits.holds(group, unit)}
-            stack = [group] if running or waiting else []
+            at_root = group.parent is None
+            stack = [group] if self._holds_a_head(group, group) else []
             while stack:
                 node = stack.pop()
                 for child in node.children.values():
                     if isinstance(child, JobNode):
-                        if child.head and child.head in (running if child.head_held else waiting):
+                        unit = child.head
+                        if unit and deficits.holds(group, unit) and (not at_root or deficits.misses(child, unit)):
                             found.append(child)
-                    elif not (
-                        running.isdisjoint(child.inner.held_heads) and waiting.isdisjoint(child.inner.waiting_heads)
-                    ):
+                    elif self._holds_a_head(group, child):
                         stack.append(child)
         return found
 
-    def _unlike_below(self, groups: UnitGroups) -> list[JobNode]:
-        """The jobs with heterogeneous tasks that ask for something that fits the deficit of their group."""
-        found: list[JobNode] = []
-        for group in groups.nodes:
-            requests = self._unlike.requests(group)
-            if requests:
-                found += self._unlike.below(group, {unit for unit in requests if self.deficits.holds(group, unit)})
-        return found
+    def _holds_a_head(self, group: ShareNode, node: ShareNode) -> bool:
+        """Whether the deficit of a group holds a unit that a job below a node offers.
+
+        The root has one step, in which the node must have a deficit of what the unit asks for.
+        """
+        inner, deficits = node.inner, self.deficits
+        at_root = group.parent is None and node is not group
+        for unit in inner.held_heads:
+            if deficits.holds(group, unit) and (not at_root or deficits.misses(node, unit)):
+                return True
+        for unit in inner.waiting_heads:
+            if deficits.holds(group, unit) and (not at_root or deficits.misses(node, unit)):
+                return True
+        return False
 
     def is_able(self, step: Step, leaf: JobNode) -> bool:
         """Whether a job may get its next unit in a step."""
