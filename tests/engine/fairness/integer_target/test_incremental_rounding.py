@@ -12,7 +12,7 @@ from pumice.engine.fairness.fluid_target.targets import set_targets
 from pumice.engine.fairness.integer_target.rounding import IntegerTargets
 from pumice.engine.fairness.integer_target.unit_passes import UnitPasses
 from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
-from tests.engine.fairness.integer_target.test_rounding import end_all
+from tests.engine.fairness.integer_target.test_rounding import end_all, slow_whole_targets
 from tests.support.groves import ITEMS, Grove
 
 CHANGES = ["come", "come", "start", "start", "end", "ask", "turn", "go", "weight", "limit", "pass on", "capacity"]
@@ -22,7 +22,7 @@ WHAT_COUNTS = ("integer_target", "integer_task_counts", "base", "line", "taken",
 class MixedLife:
     """Queues and namespaces, many with one child, whose jobs have equal or unlike tasks, gangs and reserves."""
 
-    def __init__(self, seed: int, *, anew: bool) -> None:
+    def __init__(self, seed: int, *, anew: bool, jobs: int = 30) -> None:
         self.rng = rng = random.Random(seed)
         self.anew = anew
         self.kinds = rng.choice([[1], [1, 1, 1, 2], [1, 2, 3]])  # of tasks in a job
@@ -34,7 +34,7 @@ class MixedLife:
                 queue = grove.group(queue)
             self.homes += [grove.group(queue, kind=NodeKind.NAMESPACE) for _ in range(rng.choice([1, 1, 3]))]
         self.stamp = 10
-        for _ in range(rng.randint(4, 30)):
+        for _ in range(rng.randint(4, jobs)):
             self.come()
         set_targets(grove.tree, grove.capacity)
         for job in grove.jobs:
@@ -119,6 +119,16 @@ def test_what_changed_alone_is_rounded_as_everything_is(seed: int) -> None:
         assert set(changed) == {job for job, a, b in zip(jobs, before, after, strict=True) if a != b}
         solve = some.change()
         assert solve == all_.change()
+
+
+@given(st.integers(0, 2**32))
+def test_whole_targets_of_small_narrow_trees_equal_the_slow_version(seed: int) -> None:
+    life = MixedLife(seed, anew=False, jobs=9)
+    solve = True
+    for _ in range(5):
+        life.round(solve=solve)
+        assert {job.name: job.integer_target for job in life.grove.jobs} == slow_whole_targets(life.grove)
+        solve = life.change()
 
 
 def test_some_passes_are_known_to_add_nothing() -> None:
