@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.engine.fairness.integer_target.deficits import Deficits
 from pumice.engine.fairness.integer_target.task_line import line_of
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs, may_pass_over
 from pumice.engine.fairness.orders.target_order import TargetOrder
-from pumice.engine.fairness.share_tree.share_node import ShareNode
-from pumice.model.specs import Items
+from pumice.engine.fairness.share_tree.equal_jobs import EXACT
 from tests.support.groves import ITEMS, Grove, all_parts, below, groves
 
 
@@ -26,14 +26,16 @@ def test_the_jobs_below_a_node_that_ask_for_what_fits(grove: Grove, data: st.Dat
         else:
             unlike.discard(job)
             kept.pop(job, None)
-        fits = set(data.draw(st.lists(st.sampled_from(ITEMS))))
-
-        def holds(node: ShareNode, items: Items, fits: set[Items] = fits) -> bool:
-            return items in fits
-
+        deficits = Deficits(grove.capacity)
         for node in grove.groups:
-            slow = [leaf for leaf in below(node) if kept.get(leaf, set()) & fits and may_pass_over(leaf)]
-            assert set(unlike.below(node, holds)) == set(slow)
+            node.entitle([data.draw(st.integers(0, 4)) * amount * EXACT for amount in (60, 60, 1, 90)])
+            slow = [
+                leaf
+                for leaf in below(node)
+                if may_pass_over(leaf) and any(deficits.holds(node, items) for items in kept.get(leaf, ()))
+            ]
+            assert set(unlike.below(node, deficits)) == set(slow)
+            assert unlike.are_below(node) == any(leaf in kept for leaf in below(node))
 
 
 @given(groves(), st.data())

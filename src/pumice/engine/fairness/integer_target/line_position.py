@@ -53,8 +53,9 @@ def set_head(leaf: JobNode, run: int) -> None:
         inner = node.inner
         if leaf.head:
             heads = inner.held_heads if leaf.head_held else inner.waiting_heads
-            if heads[leaf.head] > 1:
-                heads[leaf.head] -= 1
+            others = heads[leaf.head] - 1
+            if others:
+                heads[leaf.head] = others
             else:
                 del heads[leaf.head]
         if head:
@@ -75,6 +76,10 @@ def add_to_targets(leaf: JobNode, items: Items, sign: int) -> None:
     node: ShareNode | None = leaf
     while node is not None:
         whole = node.integer_target
-        for j, amount in items:
-            whole[j] += sign * amount
+        if sign > 0:
+            for j, amount in items:
+                whole[j] += amount
+        else:
+            for j, amount in items:
+                whole[j] -= amount
         node = node.parent

@@ -24,9 +24,9 @@ walk from the root, and everything is rounded from scratch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds
+from pumice.engine.fairness.integer_target.covered_units import covered_tasks, covers_the_same
+from pumice.engine.fairness.integer_target.deficits import TOLERANCE
 from pumice.engine.fairness.integer_target.headroom import Headroom
 from pumice.engine.fairness.integer_target.line_position import (
     add_to_targets,
@@ -36,7 +36,7 @@ from pumice.engine.fairness.integer_target.line_position import (
     set_head,
     share_taken,
 )
-from pumice.engine.fairness.integer_target.settled_passes import TOLERANCE, PassRecord, record_of
+from pumice.engine.fairness.integer_target.settled_passes import PassRecord, record_of
 from pumice.engine.fairness.integer_target.task_line import Line, line_of
 from pumice.engine.fairness.integer_target.unit_passes import Given, UnitGroups, UnitPasses
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs
@@ -45,6 +45,7 @@ from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.fairness.share_tree.shared_vectors import shared_vector, shared_zeros
 from pumice.engine.fairness.share_tree.tree import ShareTree
+from pumice.engine.fairness.share_tree.tree_levels import levels_above
 
 HAIR = 4  # parts in this many: more than a target may be below the integer that it was set to
 
@@ -76,7 +77,7 @@ class IntegerTargets:
         """Round what changed since the last run; returns the jobs whose integer target changed."""
         tree = self.tree
         passes = self._passes
-        if capacity != passes.capacity or tree.bounds is not None or passes.headroom is not None:
+        if capacity != passes.deficits.capacity or tree.bounds is not None or passes.headroom is not None:
             self._everything = True
         passes.start(capacity)
         self._before.clear()
@@ -89,13 +90,14 @@ class IntegerTargets:
         for nodes in reversed(by_depth):
             if passes.headroom is None:
                 for node in nodes:
-                    passes.run(UnitGroups(node, [node]), self._given.setdefault(node, []))
+                    if not passes.adds_nothing(node):
+                        passes.run(UnitGroups(node, [node]), self._given.setdefault(node, []))
             else:
                 passes.run(UnitGroups(tree.root, nodes), [])
         for leaf in self._before:
             self._note_shortfall(leaf)
             if leaf.integer_target is not leaf.base:
-                leaf.integer_target = shared_vector(tuple(leaf.integer_target))
+                _share_target(leaf, self._before[leaf])
                 share_taken(leaf)
         tree.moved.clear()
         tree.entitled_anew.clear()
@@ -137,7 +139,7 @@ class IntegerTargets:
                 node.waiting_heads.clear()
                 node.integer_target = [0] * self.tree.width
         jobs = list(self.tree.jobs.values())
-        by_depth = _dirty_nodes([leaf.parent for leaf in jobs], self._left_by_jobs())
+        by_depth = levels_above([*[leaf.parent for leaf in jobs if leaf.parent is not None], *self._left_by_jobs()])
         for leaf in jobs:
             self._set_base(leaf)
         return by_depth
@@ -157,27 +159,33 @@ class IntegerTargets:
             if equals.members:
                 groups.setdefault(equals.parent, []).append(equals)
         left = self._left_by_jobs()
-        by_depth = _dirty_nodes([*changed, *groups], left)
+        by_depth = levels_above([*changed, *groups, *left])
         # Of these nodes cohorts may tell what changes below them.
         countable = {node: None for node in (*changed, *groups, *left) if _is_countable(node)}
+        lowered: dict[JobNode, None] = {}
         for nodes in by_depth:
             for node in nodes:
                 if node not in countable:
-                    self._undo(node)
+                    self._undo(node, lowered)
+        for leaf in lowered:
+            set_head(leaf, leaf.run)
         settled = {node for node in countable if self._settle(node, changed.get(node, []))}
+        lowered.clear()
+        for node in countable:
+            if node not in settled:
+                self._undo(node, lowered)
+        for leaf in lowered:
+            set_head(leaf, leaf.run)
         for node in dict.fromkeys([*changed, *groups]):
             if node in settled:
                 continue
-            if node in countable:
-                self._undo(node)
-            jobs = dict.fromkeys(changed.get(node, ()))
-            for equals in groups.get(node, ()):
-                jobs.update(dict.fromkeys(equals.members.values()))
+            jobs = changed.get(node, [])
             for leaf in jobs:
                 self._set_base(leaf)
-        for node in left:
-            if node in countable and node not in settled:
-                self._undo(node)
+            for equals in groups.get(node, ()):
+                for leaf in equals.members.values():
+                    if leaf not in tree.moved and not _keeps_base(leaf):
+                        self._set_base(leaf)
         return [[node for node in nodes if node not in settled] for nodes in by_depth]
 
     def _settle(self, node: ShareNode, moved: list[JobNode]) -> bool:
@@ -190,6 +198,7 @@ class IntegerTargets:
             for unit in given:
                 if unit[0] in changed:
                     self._take_back(unit)
+                    set_head(unit[0], unit[0].run)
                     if unit[0].cohort is not None:
                         unit[0].cohort.served -= 1
             for leaf in moved:
@@ -202,7 +211,7 @@ class IntegerTargets:
             return False
         if record is None:
             return False
-        flipped = record.changes(node, self._passes.nothing, self._passes.capacity)
+        flipped = record.changes(node, self._passes.deficits.nothing, self._passes.deficits.capacity)
         if flipped is None:
             return False
         self._flip(node, flipped)
@@ -222,44 +231,40 @@ class IntegerTargets:
             if cohort.has_served(leaf):
                 losing.add(leaf)
                 self._take_back((leaf, cohort.run))
+                set_head(leaf, leaf.run)
             else:
                 more.append((leaf, cohort.run))
                 self._passes.hand_out(leaf)
                 set_head(leaf, first_left(leaf))
         self._given[node] = [unit for unit in self._given[node] if unit[0] not in losing] + more
 
-    def _undo(self, node: ShareNode) -> None:
-        """Take back the units that the pass of a node handed out."""
+    def _undo(self, node: ShareNode, lowered: dict[JobNode, None]) -> None:
+        """Take back the units that the pass of a node handed out; adds the jobs, whose heads are to be set."""
         given = self._given.get(node)
         if given:
             for unit in reversed(given):
-                self._take_back(unit)
+                if not unit[0].gone:
+                    self._take_back(unit)
+                    lowered[unit[0]] = None
             given.clear()
         self._records.pop(node, None)
 
     def _take_back(self, unit: Given) -> None:
         leaf, run = unit
-        if leaf.gone:
-            return
         self._passes.touch(leaf)
-        add_to_targets(leaf, leaf.line[run].items, -1)
-        leaf.integer_tasks -= leaf.line[run].tasks
+        items, tasks, _, _ = leaf.line[run]
+        add_to_targets(leaf, items, -1)
+        leaf.integer_tasks -= tasks
         count_taken(leaf, run, -1)
         leaf.run = min(leaf.run, run)
-        set_head(leaf, leaf.run)
 
     # --- the units that a job's own entitlement covers ------------------------------------------------------------
 
     def _set_base(self, leaf: JobNode, tolerance: int = 1) -> None:
         """Hand a job the units that its own entitlement covers, in line order, skipping those that do not fit."""
         self._passes.touch(leaf)
-        if (
-            tolerance > 0
-            and leaf.demand.alike
-            and leaf.equals is not None
-            and leaf.equals.demand is leaf.demand
-            and leaf.equals.targets == leaf.demand.satisfied
-        ):
+        alike = tolerance > 0 and _shares_targets(leaf)
+        if alike and leaf.targets == leaf.demand.satisfied:
             self._unlike.discard(leaf)
             self._set_base_to_all(leaf)
             return
@@ -271,6 +276,9 @@ class IntegerTargets:
             self._unlike.add(leaf, line)
         else:
             self._unlike.discard(leaf)
+        if alike:
+            self._set_base_of_alike(leaf)
+            return
         missing, whole = list(leaf.exact), [0] * len(leaf.exact)
         leaf.run = leaf.integer_tasks = 0
         taken = leaf.taken = [0] * len(line)
@@ -300,16 +308,36 @@ class IntegerTargets:
         whole = [0] * len(leaf.exact)
         for j, amount in leaf.demand.total:
             whole[j] = amount
-        leaf.run = 0
         leaf.integer_tasks = leaf.demand.parts[0][1]
+        if not leaf.line and leaf.integer_target is leaf.base and whole == leaf.base:
+            return  # so it was before
+        leaf.run = 0
         leaf.line, leaf.taken = (), shared_zeros(0)
         self._move_to_base(leaf, whole)
 
+    def _set_base_of_alike(self, leaf: JobNode) -> None:
+        """The same for a job of equal tasks, counted in tasks: how many of the line its entitlement covers."""
+        line = leaf.line
+        left = leaf.integer_tasks = covered_tasks(leaf.targets[0], line)
+        whole = [0] * len(leaf.exact)
+        for j, amount in leaf.demand.parts[0][0]:
+            whole[j] = left * amount
+        taken = []
+        for _, tasks, number, _ in line:
+            units = min(number, left // tasks)
+            taken.append(units)
+            left -= units * tasks
+        leaf.run, leaf.taken = 0, taken
+        share_taken(leaf)
+        self._move_to_base(leaf, whole)
+
     def _move_to_base(self, leaf: JobNode, whole: list[int]) -> None:
-        if whole != leaf.integer_target:
-            pairs = enumerate(zip(whole, leaf.integer_target, strict=True))
-            add_to_targets(leaf, tuple((j, new - old) for j, (new, old) in pairs if new != old), 1)
-        leaf.base = leaf.integer_target = shared_vector(tuple(whole))
+        before = leaf.integer_target
+        if whole != before:
+            add_to_targets(leaf, tuple([(j, new - before[j]) for j, new in enumerate(whole) if new != before[j]]), 1)
+        if whole != leaf.base:
+            leaf.base = shared_vector(tuple(whole))
+        leaf.integer_target = leaf.base
         set_head(leaf, first_left(leaf))
 
     def _limit_bases(self, bounds: SolverBounds) -> Headroom:
@@ -318,7 +346,7 @@ class IntegerTargets:
         Targets within a tolerance of an integer were rounded to it, so their sum may slightly exceed a limit.
         """
         while True:
-            headroom = Headroom(self._passes.capacity, bounds)
+            headroom = Headroom(self._passes.deficits.capacity, bounds)
             if not any(self._step_back(jobs, j) for jobs, j in headroom.overfull()):
                 return headroom
 
@@ -356,6 +384,39 @@ class IntegerTargets:
         return list(found)
 
 
+def _share_target(leaf: JobNode, before: list[int]) -> None:
+    """Let a job share its integer target with jobs that have the same; most often it had it before."""
+    whole = leaf.integer_target
+    if whole == leaf.base:
+        leaf.integer_target = leaf.base
+    elif whole == before:
+        leaf.integer_target = before
+    else:
+        leaf.integer_target = shared_vector(tuple(whole))
+
+
+def _shares_targets(leaf: JobNode) -> bool:
+    """Whether a job of equal tasks is entitled to what its equals are, also if its demand has changed since."""
+    equals = leaf.equals
+    return (
+        leaf.demand.alike
+        and equals is not None
+        and equals.demand is leaf.demand
+        and equals.targets is not None
+        and len(leaf.demand.parts[0][0]) > 0
+    )
+
+
+def _keeps_base(leaf: JobNode) -> bool:
+    """Whether the entitlement of a job still covers the same units of an unchanged line; no pass has handed it any."""
+    if not _shares_targets(leaf):
+        return bool(leaf.line) and covers_the_same(leaf)
+    satisfied = leaf.targets == leaf.demand.satisfied
+    if satisfied or not leaf.line:
+        return satisfied and not leaf.line
+    return covered_tasks(leaf.targets[0], leaf.line) == leaf.integer_tasks
+
+
 def _shared_line(leaf: JobNode) -> Line:
     """The line of a job; equal jobs share one if they hold nothing, or as many of tasks that are all equal."""
     equals, demand = leaf.equals, leaf.demand
@@ -377,22 +438,3 @@ def _shared_line(leaf: JobNode) -> Line:
 def _is_countable(node: ShareNode) -> bool:
     """Whether cohorts are likely to tell what the pass of a node hands out: many of its jobs are equal."""
     return node.parent is not None and not node.branches and 2 * len(node.equal_jobs) <= len(node.children)
-
-
-def _dirty_nodes(parents: Iterable[ShareNode | None], more: Iterable[ShareNode]) -> list[list[ShareNode]]:
-    """These nodes and all above them, by depth."""
-    depths: dict[ShareNode, int] = {}
-    for start in (*parents, *more):
-        path: list[ShareNode] = []
-        node = start
-        while node is not None and node not in depths:
-            path.append(node)
-            node = node.parent
-        depth = -1 if node is None else depths[node]
-        for node in reversed(path):
-            depth += 1
-            depths[node] = depth
-    by_depth: list[list[ShareNode]] = [[] for _ in range(max(depths.values(), default=-1) + 1)]
-    for node, depth in depths.items():
-        by_depth[depth].append(node)
-    return by_depth

@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pumice.engine.fairness.integer_target.covered_units import base_units, covered_tasks
+from pumice.engine.fairness.integer_target.deficits import LEAST, TOLERANCE
 from pumice.engine.fairness.orders.serving_order import GRID_ROUNDER
 from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
 from pumice.engine.fairness.share_tree.share_node import Rank, latest_owed_start
@@ -27,10 +29,6 @@ from pumice.model.specs import Items
 if TYPE_CHECKING:
     from pumice.engine.fairness.integer_target.task_line import Line
     from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
-
-TOLERANCE = 10**6
-"""A unit fits if it exceeds the deficit by no more than one part in this many."""
-LEAST = EXACT * (TOLERANCE - 1)
 
 Key = tuple[tuple[int, ...], tuple[int, ...], float]
 
@@ -52,6 +50,7 @@ class Cohort:
         "one_more",
         "run",
         "served",
+        "tasks",
         "units",
         "whole",
     )
@@ -65,6 +64,7 @@ class Cohort:
         self.joined = False  # whether jobs have joined since
         self.before: tuple[int, ...] | None = None  # their keys before the share; None if they differ
         self.base = base_units(equals.exact, line)  # of each run of the line, what the entitlement of a job covers
+        self.tasks = sum([units * run.tasks for units, run in zip(self.base, line, strict=True)])
         self.whole = [0] * len(equals.exact)  # the same as amounts
         for (items, _, _, _), units in zip(line, self.base, strict=True):
             for j, amount in items:
@@ -85,7 +85,9 @@ class Cohort:
         satisfied = self.equals.targets == self.equals.demand.satisfied
         if not self.line:
             return satisfied
-        return not satisfied and base_units(self.equals.exact, self.line) == self.base
+        if satisfied or self.equals.targets is None:
+            return False
+        return covered_tasks(self.equals.targets[0], self.line) == self.tasks
 
     def count(self, leaf: JobNode) -> None:
         """Add a job."""
@@ -305,23 +307,6 @@ def record_of(
         if leaf.cohort is not None:
             leaf.cohort.joined = True
     return record
-
-
-def base_units(exact: list[int], line: Line) -> list[int]:
-    """How many units of each run of a line of equal tasks an entitlement covers."""
-    units = [0] * len(line)
-    missing = list(exact)
-    for k, (items, _, number, _) in enumerate(line):
-        fit = number
-        for j, amount in items:
-            if amount * fit * EXACT > missing[j]:
-                fit = min(fit, max(0, missing[j] * TOLERANCE // (amount * LEAST)))
-        units[k] = fit
-        for j, amount in items:
-            missing[j] -= fit * amount * EXACT
-        if fit < number:
-            break
-    return units
 
 
 def _first_left(line: Line, units: list[int]) -> int:

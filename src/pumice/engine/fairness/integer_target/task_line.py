@@ -75,11 +75,11 @@ def _line_of_unlike(leaf: JobNode) -> Line:
                 total[j] = total.get(j, 0) + amount
         runs.append(UnitRun(tuple(sorted(total.items())), gang, 1, all(here for _, here in asks[:gang])))
         asks = asks[gang:]
-    for items, here in asks:
-        if runs and runs[-1].tasks == 1 and (runs[-1].items, runs[-1].held) == (items, here):
-            runs[-1] = runs[-1]._replace(number=runs[-1].number + 1)
-        else:
-            runs.append(UnitRun(items, 1, 1, here))
+    first = 0
+    for k, ask in enumerate(asks):
+        if k + 1 == len(asks) or asks[k + 1] != ask:
+            runs.append(UnitRun(ask[0], 1, k + 1 - first, ask[1]))
+            first = k + 1
     if leaf.demand.reserve:
         runs.append(UnitRun(leaf.demand.reserve, 0, 1, False))
     return _shared(tuple(runs)) if len(runs) <= SHORT else tuple(runs)

@@ -15,6 +15,7 @@ favour of what a job reserves for pods still to be created.
 
 from __future__ import annotations
 
+from pumice.engine.fairness.integer_target.deficits import Deficits
 from pumice.engine.fairness.integer_target.headroom import Headroom
 from pumice.engine.fairness.integer_target.line_position import (
     add_to_targets,
@@ -23,10 +24,9 @@ from pumice.engine.fairness.integer_target.line_position import (
     running_left,
     set_head,
 )
-from pumice.engine.fairness.integer_target.settled_passes import LEAST, TOLERANCE
 from pumice.engine.fairness.integer_target.unit_walk import UnitWalk
 from pumice.engine.fairness.integer_target.unlike_jobs import UnlikeJobs
-from pumice.engine.fairness.share_tree.equal_jobs import EXACT, EqualJobs
+from pumice.engine.fairness.share_tree.equal_jobs import EqualJobs
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.model.specs import Items
 
@@ -73,33 +73,29 @@ class UnitPasses:
 
     def __init__(self, unlike: UnlikeJobs, before: dict[JobNode, list[int]]) -> None:
         self.headroom: Headroom | None = None
-        self.capacity: list[int] = []
-        self.scale: list[int] = []
-        self.nothing: list[int] = []
+        self.deficits = Deficits([])
         self._unlike = unlike
         self._before = before  # integer targets before this run, of the jobs touched
 
     def start(self, capacity: list[int]) -> None:
         """Prepare for the passes of a run."""
-        self.capacity = list(capacity)
-        self.scale = [(offered or 1) * EXACT for offered in capacity]
-        # A deficit below the grid on which keys are compared counts as zero.
-        self.nothing = [offered * EXACT // 2**30 for offered in capacity]
+        if capacity != self.deficits.capacity:
+            self.deficits = Deficits(capacity)
         self.headroom = None
 
     def run(self, groups: UnitGroups, given: list[Given]) -> None:
         """Hand out the units below the groups that fit wholly into a group's deficit."""
         at_root = groups.only is not None and groups.only.parent is None
+        # A deficit only shrinks: most often no job below a node qualifies here.
+        offering = self._offering(groups)
         for missing_only in (True,) if at_root else (True, False):
             step = Step(groups, given, missing_only=missing_only)
-            # A deficit only shrinks: most often no job below a node qualifies here.
-            offered = any(self._holds_a_head(group) for group in groups.nodes)
-            if offered:
-                self._serve_held(step, self._candidates(step, held=True))
-                self._serve_waiting(step, self._candidates(step, held=False))
-            unlike = [leaf for group in groups.nodes for leaf in self._unlike.below(group, self.holds)]
-            if not offered and not unlike:
-                return  # nor does one in the second step
+            if offering:
+                running = [leaf for leaf in offering if leaf.head_held and self._stand(step, leaf, held=True)]
+                self._serve_held(step, running)
+                waiting = [leaf for leaf in offering if not leaf.head_held and self._stand(step, leaf, held=False)]
+                self._serve_waiting(step, waiting)
+            unlike = [leaf for group in groups.nodes for leaf in self._unlike.below(group, self.deficits)]
             if unlike:
                 behind = Step(groups, given, missing_only=missing_only, behind=True)
                 running = self._standing(behind, unlike, held=True)
@@ -108,6 +104,21 @@ class UnitPasses:
                 self._serve_waiting(behind, waiting)
                 for leaf in (*running, *waiting):
                     set_head(leaf, leaf.run)
+            elif not offering:
+                return  # nor does one in the second step
+
+    def adds_nothing(self, node: ShareNode) -> bool:
+        """Whether the pass of a node is known to hand out nothing, if those below it have been run without limits.
+
+        Its only child misses the same, and what fits has been handed out there. For a job with heterogeneous tasks
+        that is not so: behind another unit, one is tried with what the job leaves to its running units.
+        """
+        if node.parent is None or len(node.children) != 1 or self._unlike.are_below(node):
+            return False
+        for child in node.children.values():
+            if child.exact != node.exact:
+                return False
+        return True
 
     def touch(self, leaf: JobNode) -> None:
         """Remember the integer target of a job that is about to change."""
@@ -171,7 +182,17 @@ class UnitPasses:
             by_size.setdefault(self.size(leaf), []).append(leaf)
         while by_size:
             size = max(by_size)
-            for leaf in by_size.pop(size):
+            largest = by_size.pop(size)
+            if len(largest) == 1:  # nothing to compare it with
+                only = largest[0]
+                stands = self._stand(step, only, held=True)
+                if stands and self.size(only) == size:
+                    self.give(only, step)
+                    stands = self._stand(step, only, held=True)
+                if stands:
+                    by_size.setdefault(self.size(only), []).append(only)
+                continue
+            for leaf in largest:
                 if self._stand(step, leaf, held=True):
                     by_size.setdefault(self.size(leaf), []).append(leaf)
             if size not in by_size or max(by_size) > size:  # some jobs have moved on to other units
@@ -200,70 +221,62 @@ class UnitPasses:
 
     def size(self, leaf: JobNode) -> float:
         """The size of a job's next unit, as a fraction of the cluster."""
-        return max(amount / (self.capacity[j] or 1) for j, amount in leaf.head)
+        capacity, largest = self.deficits.capacity, 0.0
+        for j, amount in leaf.head:
+            size = amount / (capacity[j] or 1)
+            if size > largest:
+                largest = size
+        return largest
 
-    def _holds_a_head(self, group: ShareNode) -> bool:
-        """Whether a unit that a job below a group offers fits its deficit."""
-        inner = group.inner
-        return any(self.holds(group, unit) for heads in (inner.held_heads, inner.waiting_heads) for unit in heads)
-
-    def _candidates(self, step: Step, *, held: bool) -> list[JobNode]:
-        """The jobs below the groups whose next unit fits the group's deficit."""
+    def _offering(self, groups: UnitGroups) -> list[JobNode]:
+        """The jobs below the groups whose next unit fits the group's deficit: no other will fit later in the pass."""
         found: list[JobNode] = []
-        for group in step.groups.nodes:
-            heads = group.inner.held_heads if held else group.inner.waiting_heads
-            fitting = {unit for unit in heads if self.holds(group, unit)}
-            stack = [group] if fitting else []
+        deficits = self.deficits
+        for group in groups.nodes:
+            at_root = group.parent is None
+            stack = [group] if self._holds_a_head(group, group) else []
             while stack:
-                for child in stack.pop().children.values():
+                node = stack.pop()
+                for child in node.children.values():
                     if isinstance(child, JobNode):
-                        if child.head in fitting and child.head_held is held:
+                        unit = child.head
+                        if unit and deficits.holds(group, unit) and (not at_root or deficits.misses(child, unit)):
                             found.append(child)
-                    elif not fitting.isdisjoint(child.held_heads if held else child.waiting_heads):
+                    elif self._holds_a_head(group, child):
                         stack.append(child)
-        return [leaf for leaf in found if self._is_admitted(step, leaf, leaf.head)]
+        return found
 
-    def holds(self, node: ShareNode, unit: Items) -> bool:
-        """Whether a unit fits wholly into the deficit of a node."""
-        if node.parent is None:
-            return all(amount <= self.room(node, j) for j, amount in unit)
-        exact, whole = node.exact, node.integer_target
-        for j, amount in unit:  # hot path: ``room`` inlined, without a call for each resource
-            if amount * LEAST > (exact[j] - whole[j] * EXACT) * TOLERANCE:
-                return False
-        return True
+    def _holds_a_head(self, group: ShareNode, node: ShareNode) -> bool:
+        """Whether the deficit of a group holds a unit that a job below a node offers.
 
-    def room(self, node: ShareNode, j: int) -> int:
-        """The most of a resource that one more unit may ask for in the pass of a node."""
-        if node.parent is None:
-            return self.capacity[j] - node.integer_target[j]
-        return (node.exact[j] - node.integer_target[j] * EXACT) * TOLERANCE // LEAST
+        The root has one step, in which the node must have a deficit of what the unit asks for.
+        """
+        inner, deficits = node.inner, self.deficits
+        at_root = group.parent is None and node is not group
+        for unit in inner.held_heads:
+            if deficits.holds(group, unit) and (not at_root or deficits.misses(node, unit)):
+                return True
+        for unit in inner.waiting_heads:
+            if deficits.holds(group, unit) and (not at_root or deficits.misses(node, unit)):
+                return True
+        return False
 
     def is_able(self, step: Step, leaf: JobNode) -> bool:
         """Whether a job may get its next unit in a step."""
         return self._admits(step, leaf, leaf.head)
 
     def _admits(self, step: Step, leaf: JobNode, unit: Items) -> bool:
-        return self.holds(step.groups.group_of(leaf), unit) and self._is_admitted(step, leaf, unit)
-
-    def _is_admitted(self, step: Step, leaf: JobNode, unit: Items) -> bool:
-        """Whether limits admit the unit and, if required, every node between job and group has a deficit."""
+        """Whether a unit fits its group and the limits and, if required, all nodes up to the group have a deficit."""
+        deficits, group = self.deficits, step.groups.group_of(leaf)
+        if not deficits.holds(group, unit):
+            return False
         if step.missing_only:
-            group = step.groups.group_of(leaf)
             node: ShareNode | None = leaf
             while node is not None and node is not group:
-                if not self.misses(node, unit):
+                if not deficits.misses(node, unit):
                     return False
                 node = node.parent
         return self.headroom is None or self.headroom.fits(leaf, unit)
-
-    def misses(self, node: ShareNode, unit: Items) -> bool:
-        """Whether a node has a deficit of some resource that a unit asks for."""
-        exact, whole, nothing = node.exact, node.integer_target, self.nothing
-        for j, _ in unit:
-            if exact[j] - whole[j] * EXACT > nothing[j]:
-                return True
-        return False
 
     def hand_out(self, leaf: JobNode) -> None:
         """Add its head unit to a job's integer target."""

@@ -7,13 +7,14 @@ lines, so that this is seen without looking at the jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pumice.engine.fairness.integer_target.task_line import Line
 from pumice.model.specs import Items
 
 if TYPE_CHECKING:
+    from pumice.engine.fairness.integer_target.deficits import Deficits
     from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 
 Requests = frozenset[Items]
@@ -66,18 +67,29 @@ class UnlikeJobs:
         if not self._requests:
             self._known.clear()
 
-    def below(self, group: ShareNode, holds: Callable[[ShareNode, Items], bool]) -> list[JobNode]:
-        """The jobs below a node that may pass units over and ask for something that the node holds."""
-        fitting = {items for items in self._counts.get(group, ()) if holds(group, items)}
+    def are_below(self, node: ShareNode) -> bool:
+        """Whether there are any below a node."""
+        return node in self._counts
+
+    def below(self, group: ShareNode, deficits: Deficits) -> list[JobNode]:
+        """The jobs below a node that may pass units over and ask for something that its deficit holds."""
         found: list[JobNode] = []
-        stack = [group] if fitting else []
+        stack = [group] if self._ask_for_less(group, group, deficits) else []
         while stack:
             node = stack.pop()
-            below = node.branches.values()
-            stack += [child for child in below if not fitting.isdisjoint(self._counts.get(child, ()))]
-            jobs = self._requests.get(node, NO_JOBS).items()
-            found += [leaf for leaf, requests in jobs if not fitting.isdisjoint(requests) and may_pass_over(leaf)]
+            stack += [child for child in node.branches.values() if self._ask_for_less(child, group, deficits)]
+            jobs = self._requests.get(node, NO_JOBS)
+            found += [leaf for leaf in jobs if may_pass_over(leaf) and _fits_one(jobs[leaf], group, deficits)]
         return found
+
+    def _ask_for_less(self, node: ShareNode, group: ShareNode, deficits: Deficits) -> bool:
+        """Whether a job below a node asks for something that the deficit of a group holds."""
+        counts = self._counts.get(node)
+        return counts is not None and _fits_one(counts, group, deficits)
+
+
+def _fits_one(requests: Iterable[Items], group: ShareNode, deficits: Deficits) -> bool:
+    return any(deficits.holds(group, items) for items in requests)
 
 
 def may_pass_over(leaf: JobNode) -> bool:
