@@ -194,8 +194,18 @@ def label_name_faults(name: str) -> Iterator[str]:
         yield "must not contain dots" if _SUBDOMAIN.fullmatch(name) else LABEL_RULE
 
 
-def check(metadata: Metadata, *, faults: Callable[[str], Iterator[str]] = name_faults) -> Iterator[FieldProblem]:
-    """The problems of metadata, on create and on update."""
+_CHECKED = ("name", "generateName", "labels", "annotations", "finalizers", "ownerReferences")
+
+
+def check(
+    metadata: Metadata, old: Metadata | None = None, *, faults: Callable[[str], Iterator[str]] = name_faults
+) -> Iterator[FieldProblem]:
+    """The problems of metadata, on create and on update; without those of ``old``, which is stored and has none."""
+    if old is not None:
+        metadata = {part: metadata[part] for part in _CHECKED if part in metadata and metadata[part] != old.get(part)}
+        if not metadata:
+            return
+        metadata.setdefault("name", old["name"])
     name, base = metadata.get("name", ""), metadata.get("generateName", "")
     for fault in faults(f"{base[:-1]}a" if base.endswith("-") else base) if base else ():
         yield invalid("metadata.generateName", base, fault)

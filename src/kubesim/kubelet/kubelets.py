@@ -379,7 +379,7 @@ class Kubelets:
             if planned == ((pod_stage(pod), restarts(pod)), "deletionTimestamp" in pod["metadata"]):
                 change(pod)
 
-        return await self._api.modify(*split_key(key), edit, subresource="status", uid=pod_state.uid)
+        return await self._api.modify(*split_key(key), edit, subresource="status", uid=pod_state.uid, well_formed=True)
 
     async def _delete_pod(self, key: str, pod_state: _PodState) -> None:
         await self._api.delete(*split_key(key), grace=0, uid=pod_state.uid)
