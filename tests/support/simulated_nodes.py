@@ -142,8 +142,9 @@ class Remote:
         *,
         subresource: str = "",
         uid: str = "",
+        well_formed: bool = False,
     ) -> Document | None:
-        """Edit the newest state of an object; None if it is gone, or another one."""
+        """Edit the newest state of an object; None if it is gone, or another one. The server checks what is written."""
         kind = _RESOURCES[resource]
         while True:
             try:

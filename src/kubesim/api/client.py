@@ -14,6 +14,7 @@ from kubesim.api import status
 from kubesim.api.get_list import ObjectReader
 from kubesim.api.request_context import RequestContext
 from kubesim.api.requests import DeleteOptions, Target, WriteOptions
+from kubesim.api.short_lists import ShortLists
 from kubesim.api.writes import ObjectWriter
 from kubesim.identity import KUBESIM, ServerIdentity
 from kubesim.registry.registry import Object, Resource, ResourceRegistry
@@ -46,10 +47,11 @@ class InProcessClient:
         self.reads = ObjectReader(store)
         self.writes = ObjectWriter(store, registry)
         self._positions: dict[object, int] = {}
+        self._lists = ShortLists(store)
 
     def new_context(self, user: str = "") -> RequestContext:
         """The context of a new request; without a user, of this process itself."""
-        return RequestContext(self.store, self.registry, user or self.identity.system_user)
+        return RequestContext(self.store, self.registry, self._lists, user or self.identity.system_user)
 
     def read(self, resource: str, namespace: str, name: str) -> Object | None:
         """The newest state of an object, pending writes included."""
@@ -77,10 +79,12 @@ class InProcessClient:
         *,
         subresource: str = "",
         uid: str = "",
+        well_formed: bool = False,
     ) -> Object | None:
         """Edit the newest state of an object in place. None if it does not exist or has another uid.
 
-        An edit of the status gets a copy of status and metadata; it must not change anything else.
+        An edit of the status gets a copy of status and metadata; it must not change anything else. ``well_formed``:
+        it leaves behind no empty metadata, no null and no field that the kind does not have.
         """
         target = Target(self._resource(resource), namespace, name, subresource)
 
@@ -96,7 +100,9 @@ class InProcessClient:
             return new
 
         try:
-            record = await self.writes.update(target, edited, WriteOptions(), self.new_context())
+            record = await self.writes.update(
+                target, edited, WriteOptions(), self.new_context(), well_formed=well_formed
+            )
         except status.ApiError as error:
             if error.code == 404:
                 return None

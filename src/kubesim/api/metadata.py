@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from kubebase.text_cache import cached_by_text
 from kubesim.api.field_errors import FieldErrorType, FieldProblem, forbidden, invalid, required
 from kubesim.clock import parse_time
 
@@ -194,8 +195,18 @@ def label_name_faults(name: str) -> Iterator[str]:
         yield "must not contain dots" if _SUBDOMAIN.fullmatch(name) else LABEL_RULE
 
 
-def check(metadata: Metadata, *, faults: Callable[[str], Iterator[str]] = name_faults) -> Iterator[FieldProblem]:
-    """The problems of metadata, on create and on update."""
+_CHECKED = ("name", "generateName", "labels", "annotations", "finalizers", "ownerReferences")
+
+
+def check(
+    metadata: Metadata, old: Metadata | None = None, *, faults: Callable[[str], Iterator[str]] = name_faults
+) -> Iterator[FieldProblem]:
+    """The problems of metadata, on create and on update; without those of ``old``, which is stored and has none."""
+    if old is not None:
+        metadata = {part: metadata[part] for part in _CHECKED if part in metadata and metadata[part] != old.get(part)}
+        if not metadata:
+            return
+        metadata.setdefault("name", old["name"])
     name, base = metadata.get("name", ""), metadata.get("generateName", "")
     for fault in faults(f"{base[:-1]}a" if base.endswith("-") else base) if base else ():
         yield invalid("metadata.generateName", base, fault)
@@ -229,7 +240,8 @@ def check_update(new: Metadata, old: Metadata) -> Iterator[FieldProblem]:
 def check_labels(labels: Mapping[str, str], field: str) -> Iterator[FieldProblem]:
     """The problems of labels."""
     for key, value in labels.items():
-        yield from check_label_key(key, field)
+        if not _is_label_key(key):
+            yield from check_label_key(key, field)
         yield from check_label_value(key, value, field)
 
 
@@ -237,8 +249,9 @@ def check_annotations(annotations: Mapping[str, str], field: str) -> Iterator[Fi
     """The problems of annotations: their names, and how much they are together."""
     size = 0
     for key, value in annotations.items():
-        yield from check_label_key(key.lower(), field, shown=key)
-        size += len(key) + len(value.encode(errors="surrogatepass"))
+        if not _is_label_key(key.lower()):
+            yield from check_label_key(key.lower(), field, shown=key)
+        size += len(key) + (len(value) if value.isascii() else len(value.encode(errors="surrogatepass")))
     if size > ANNOTATION_BYTES:
         yield FieldProblem(field, FieldErrorType.TOO_LONG, f"may not be more than {ANNOTATION_BYTES} bytes")
 
@@ -262,6 +275,11 @@ def check_label_key(key: str, field: str, shown: str = "") -> Iterator[FieldProb
         yield invalid(field, shown, f"name part must be no more than {LABEL_LENGTH} bytes")
     if not _QUALIFIED.fullmatch(name):
         yield invalid(field, shown, _QUALIFIED_RULE)
+
+
+@cached_by_text()  # the same few stand on most objects
+def _is_label_key(key: str) -> bool:
+    return not any(True for _ in check_label_key(key, ""))
 
 
 _PREFIX_HINT = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"

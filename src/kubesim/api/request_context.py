@@ -9,6 +9,7 @@ import msgspec
 
 from kubesim.api.access import AccessPolicy, Principal
 from kubesim.api.requests import Target
+from kubesim.api.short_lists import ShortLists
 from kubesim.api.status import ApiError
 from kubesim.api.store_view import StoreView
 from kubesim.clock import stamp
@@ -22,6 +23,7 @@ class RequestContext:
     """The ``Context`` of strategies. Lookups see pending writes, as the write itself will."""
 
     __slots__ = (
+        "_lists",
         "_registry",
         "_store",
         "body_bytes",
@@ -36,7 +38,8 @@ class RequestContext:
         "warnings",
     )
 
-    def __init__(self, store: Store, registry: ResourceRegistry, user: str = ADMIN) -> None:
+    def __init__(self, store: Store, registry: ResourceRegistry, lists: ShortLists, user: str = ADMIN) -> None:
+        self._lists = lists
         self._store = store
         self._registry = registry
         self.moment = time.time()
@@ -90,7 +93,4 @@ class RequestContext:
     def list(self, resource: str, namespace: str) -> Iterable[Object]:
         """All objects of a resource, in a namespace or (``""``) everywhere; not to be changed."""
         known = self._registry.stored(resource)
-        if known is None:
-            return
-        for record in self._store.list_latest(known.prefix(namespace)):
-            yield msgspec.json.decode(record.value)
+        return self._lists.latest(known.prefix(namespace)) if known is not None else ()

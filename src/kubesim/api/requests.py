@@ -11,7 +11,7 @@ import binascii
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
@@ -25,8 +25,7 @@ LONGEST_NUMBER = 20  # digits and a sign; what is longer is out of any range
 _WHOLE = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """What a path names. Without a name it is the collection."""
 
     resource: Resource
@@ -42,7 +41,9 @@ class Target:
 
 def parse_target(path: str, registry: ResourceRegistry) -> Target | None:
     """What a path names, or None if nothing of that name is served."""
-    parts = [unquote(part) for part in path.split("/")[1:]]
+    parts = path.split("/")[1:]
+    if "%" in path:
+        parts = [unquote(part) for part in parts]
     if len(parts) > 1 and parts[-1] == "":
         parts.pop()
     if "" in parts:
@@ -328,6 +329,8 @@ def parse_write_options(
     query: Mapping[str, str], kind: str, dry_run: object = None, *, applies: bool = False
 ) -> WriteOptions:
     """Parse the options of a write; ``kind`` is their kind. ``dryRun`` may also be in the body of a deletion."""
+    if not (query or dry_run or applies):
+        return _USUAL_OPTIONS
     asked = [query["dryRun"]] if "dryRun" in query else dry_run or []
     validation = query.get("fieldValidation", "")
     problems = []
@@ -342,6 +345,9 @@ def parse_write_options(
     if problems:
         raise status.invalid(kind, "meta.k8s.io", "", problems)
     return WriteOptions(bool(asked), validation or "Warn")
+
+
+_USUAL_OPTIONS = WriteOptions(dry_run=False, validation="Warn")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ async def create_binding(
     def bound(old: Object) -> Object:
         return bind(old, body, call.now)
 
-    await api.writes.update(target, bound, options, call)
+    await api.writes.update(target, bound, options, call, well_formed=True)
     return status.success(code=201)
 
 

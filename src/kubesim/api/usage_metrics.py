@@ -61,7 +61,7 @@ class UsageReader:
     def _source(self, target: Target) -> Target:
         source = self._api.registry.stored(target.resource.derived_from)
         assert source is not None  # nodes and pods are built in
-        return dataclasses.replace(target, resource=source)
+        return target._replace(resource=source)
 
     def _metrics(self, resource: Resource, records: Iterable[Record]) -> Iterator[Record]:
         used = {} if resource.namespaced else usage_by_node(self._api.list("pods"))

@@ -126,7 +126,8 @@ def spec_without_status(resource: Resource, found: Object) -> Object:
 
 def validation_problems(resource: Resource, new: Object, judged: Object | None = None) -> list[FieldProblem]:
     """The problems of an object's metadata and schema. Parts that it shares with ``judged`` have none."""
-    problems = list(metadata.check(new["metadata"], faults=resource.strategy.name_faults))
+    known = judged["metadata"] if judged is not None else None
+    problems = list(metadata.check(new["metadata"], known, faults=resource.strategy.name_faults))
     return problems + resource.schema.validate(new, judged)
 
 

@@ -179,16 +179,20 @@ class ObjectWriter:
         call: RequestContext,
         *,
         replaces: bool = False,
+        well_formed: bool = False,
         owners: FieldManagers | None = None,
     ) -> Record:
-        """Change an object, or (by the target's subresource) only its status. ``replaces``: as PUT does."""
+        """Change an object, or (by the target's subresource) only its status. ``replaces``: as PUT does.
+
+        ``well_formed``: the edit is the server's own, and what it makes has the right types and no unknown fields.
+        """
         writer = owners or UpdateOwnership(
             target.resource.schema, FieldManager(UPDATE, call.manager, target.resource.api_version, target.subresource)
         )
         for _ in range(UPDATE_TRIES):
             stored = self._store.latest(target.key)
             size = max(call.body_bytes, len(stored.value) if stored else 0) if call.body_bytes else 0
-            steps = self._update(target, stored, edit, options, call, writer, replaces=replaces)
+            steps = self._update(target, stored, edit, options, call, writer, replaces, well_formed)
             try:
                 record = await self._commit(steps, size)
             except RevisionConflict:  # others have changed it, while the next state was computed beside them
@@ -206,14 +210,14 @@ class ObjectWriter:
         options: WriteOptions,
         call: RequestContext,
         owners: FieldManagers,
-        *,
         replaces: bool,
+        well_formed: bool,
     ) -> Steps[Awaitable[Record]]:
         resource = target.resource
         if record is None:
             raise status.not_found(resource.plural, resource.group, target.name)
         stored = record.value
-        old, new = yield lambda: self._edited(target, stored, edit, options, call, replaces=replaces)
+        old, new = yield lambda: self._edited(target, stored, edit, options, call, replaces, well_formed)
         # The definition of a custom resource may have changed since it was stored: it is judged as a whole.
         judged = None if resource.custom else old
         self._check_identity(target, new["metadata"], old["metadata"], replaces=replaces)
@@ -271,13 +275,22 @@ class ObjectWriter:
         return self._store.put(target.key, encode_with_revision(new), expected=record.revision)
 
     def _edited(
-        self, target: Target, stored: bytes, edit: Edit, options: WriteOptions, call: RequestContext, *, replaces: bool
+        self,
+        target: Target,
+        stored: bytes,
+        edit: Edit,
+        options: WriteOptions,
+        call: RequestContext,
+        replaces: bool,
+        well_formed: bool,
     ) -> tuple[Object, Object]:
         """The stored object, and what an edit makes of it: well-formed, and without unknown fields."""
         resource = target.resource
         old: Object = _decode(stored)
         old["apiVersion"] = resource.api_version
         new = edit(old)
+        if well_formed:
+            return old, new
         judged = None if resource.custom else old
         try:
             unknown = decode_object(new, target, judged)

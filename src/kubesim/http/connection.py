@@ -37,6 +37,11 @@ LINGER_SECONDS = 0.5  # how long a rejected client may continue sending, lest a 
 
 log = logging.getLogger(__name__)
 
+_NAMES = {
+    name.encode(): name.lower()
+    for name in ("Host", "Accept", "Accept-Encoding", "Authorization", "Content-Length", "Content-Type", "User-Agent")
+}
+"""Names of headers that most requests have, as clients write them, in lower case."""
 _REASONS = {code.value: code.phrase for code in HTTPStatus}
 
 
@@ -52,6 +57,7 @@ class Request:
     fault: int = 0  # the status code with which it is rejected unread
     modern: bool = True  # HTTP/1.1, so it knows chunks
     peer: int = -1  # over a Unix socket: the user of the process at the other end
+    user: int | None = None  # who sent it, once the handler has found out
 
     def header(self, name: str) -> str:
         """A header by its name in lower case; empty if it is not there."""
@@ -196,7 +202,7 @@ class Connection(asyncio.Protocol):
         """A header, or a trailer, which is ignored."""
         self._progress = True
         if self._heading:
-            key = name.decode("latin-1").lower()
+            key = _NAMES.get(name) or name.decode("latin-1").lower()
             if key in ONCE and key in self._request.headers:
                 self._refuse(HTTPStatus.BAD_REQUEST)
             self._request.headers[key] = value.decode("latin-1")

@@ -8,7 +8,6 @@ an entry in the log); no traceback is ever sent.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import random
 import time
@@ -119,7 +118,8 @@ class RequestHandler:
         if target.resource.deprecation:
             call.warnings.append(target.resource.deprecation)
         answer = await self._verbs[verb](request, target, query, call)
-        answer.warnings = [_warning(text) for text in shorten_warnings(call.warnings)]
+        if call.warnings:
+            answer.warnings = [_warning(text) for text in shorten_warnings(call.warnings)]
         return answer
 
     def judge_headers(self, request: Request) -> int:
@@ -131,7 +131,12 @@ class RequestHandler:
         return 0
 
     def _authenticate(self, request: Request) -> int:
-        """The user of a request, or ``OWNER``."""
+        """The user of a request, or ``OWNER``. Asked before the body of a request is read, and when it is there."""
+        if request.user is None:
+            request.user = self._identify(request)
+        return request.user
+
+    def _identify(self, request: Request) -> int:
         if self._access is not None and any(name.startswith("impersonate-") for name in request.headers):
             raise status.ApiError(403, "Forbidden", "this server lets nobody act as another user (Impersonate-User)")
         if self._access is not None and request.peer >= 0:
@@ -281,7 +286,7 @@ class RequestHandler:
                 raise status.unsupported_media_type(patch.patch_media_types(target))
             raise status.ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
         if target.subresource == "scale":
-            shown = dataclasses.replace(target, resource=scale.SCALE, subresource="")
+            shown = target._replace(resource=scale.SCALE, subresource="")
             if media == patch.APPLY_PATCH:
                 force = requests.parse_bool(query, "force")
                 said = (await self._application(request, shown, call, force=force)).applied
@@ -348,7 +353,7 @@ class RequestHandler:
         owners: FieldManagers | None = None,
     ) -> Record:
         """Change how many of something are wanted: to the object itself that is an update."""
-        whole, resource = dataclasses.replace(target, subresource=""), target.resource
+        whole, resource = target._replace(subresource=""), target.resource
         owners = owners or UpdateOwnership(
             resource.schema, FieldManager(UPDATE, call.manager, resource.api_version, "scale")
         )

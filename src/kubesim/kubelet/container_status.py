@@ -6,7 +6,6 @@ from binascii import crc32
 from collections.abc import Callable
 from typing import Any
 
-from kubesim.controllers.conditions import set_condition
 from kubesim.identity import ServerIdentity
 from kubesim.registry.registry import Object
 
@@ -136,24 +135,38 @@ def set_pod_conditions(pod: Object, at: str) -> None:
         why = {}
     ready = "False" if why else "True"
     sandbox = phase not in {"Succeeded", "Failed"} and bool(status.get("podIP"))
-    _set_pod_condition(status, "PodReadyToStartContainers", "True" if sandbox else "False", {}, at)
     if initialized:
-        _set_pod_condition(
-            status, "Initialized", "True", {"reason": "PodCompleted"} if phase == "Succeeded" else {}, at
-        )
+        started = {"status": "True"} | ({"reason": "PodCompleted"} if phase == "Succeeded" else {})
     else:
         names = " ".join(container["name"] for container in pod["spec"].get("initContainers") or ())
         text = f"containers with incomplete status: [{names}]"
-        _set_pod_condition(status, "Initialized", "False", {"reason": "ContainersNotInitialized", "message": text}, at)
-    _set_pod_condition(status, "Ready", ready, why, at)
-    _set_pod_condition(status, "ContainersReady", ready, why, at)
-    _set_pod_condition(status, "PodScheduled", "True", {}, at)
+        started = {"status": "False", "reason": "ContainersNotInitialized", "message": text}
+    _set_conditions(
+        status,
+        {
+            "PodReadyToStartContainers": {"status": "True" if sandbox else "False"},
+            "Initialized": started,
+            "Ready": {"status": ready, **why},
+            "ContainersReady": {"status": ready, **why},
+            "PodScheduled": {"status": "True"},
+        },
+        at,
+    )
 
 
-def _set_pod_condition(status: Object, kind: str, holds: str, why: Object, at: str) -> None:
-    set_condition(status, {"type": kind, "status": holds, **why}, at)
-    for entry in status["conditions"]:
-        if entry["type"] == kind:
-            for part in ("reason", "message"):
-                if part not in why:
-                    entry.pop(part, None)
+def _set_conditions(status: Object, conditions: dict[str, dict[str, str]], at: str) -> None:
+    """Set conditions by their types, in place of their earlier states or behind all others.
+
+    The time of a transition changes only with the status; reason and message go if there are none.
+    """
+    found = []
+    for old in status.get("conditions") or ():
+        new = conditions.pop(old.get("type", ""), None)
+        if new is None:
+            found.append(old)
+            continue
+        since = old.get("lastTransitionTime", at) if old.get("status") == new["status"] else at
+        kept = {part: value for part, value in old.items() if part not in {"reason", "message"} or part in new}
+        found.append({**kept, **new, "lastTransitionTime": since})
+    found += [{"type": kind, **new, "lastTransitionTime": at} for kind, new in conditions.items()]
+    status["conditions"] = found

@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 64
 """Steps in a batch. They delay a request that arrives meanwhile by some milliseconds."""
-PAUSE_FACTOR = 2.0
+PAUSE_FACTOR = 3.0
 """Pause after a batch during which clients sent requests, as a multiple of the CPU time of the batch."""
 LATE_SECONDS = 0.2
 """Delay from which on a kubelet reports the admission and the start of a pod together."""
@@ -379,7 +379,7 @@ class Kubelets:
             if planned == ((pod_stage(pod), restarts(pod)), "deletionTimestamp" in pod["metadata"]):
                 change(pod)
 
-        return await self._api.modify(*split_key(key), edit, subresource="status", uid=pod_state.uid)
+        return await self._api.modify(*split_key(key), edit, subresource="status", uid=pod_state.uid, well_formed=True)
 
     async def _delete_pod(self, key: str, pod_state: _PodState) -> None:
         await self._api.delete(*split_key(key), grace=0, uid=pod_state.uid)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from ipaddress import IPv4Network
+from socket import AF_INET, inet_ntoa, inet_pton
 from typing import NamedTuple
 
 from kubebase.pod_request import pod_request
@@ -45,13 +46,13 @@ class Shortage(NamedTuple):
 class NodeCapacity:
     """The room on one node."""
 
-    __slots__ = ("_addresses", "_last", "_network", "_registry", "_total", "_used")
+    __slots__ = ("_addresses", "_addresses_in_all", "_first", "_last", "_registry", "_total", "_used")
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._total: Vector = ()
         self._used: Vector = ()
-        self._network = IPv4Network("10.0.0.0/24")
+        self._set_network(IPv4Network("10.0.0.0/24"))
         self._addresses: set[int] = set()
         self._last = FIRST_ADDRESS - 1
 
@@ -63,7 +64,10 @@ class NodeCapacity:
         except ResourceError:
             self._total = ()
         with suppress(ValueError):  # a node whose network is IPv6: its pods get addresses of the first network
-            self._network = IPv4Network((node.get("spec") or {}).get("podCIDR") or "10.0.0.0/24", strict=False)
+            self._set_network(IPv4Network((node.get("spec") or {}).get("podCIDR") or "10.0.0.0/24", strict=False))
+
+    def _set_network(self, network: IPv4Network) -> None:
+        self._first, self._addresses_in_all = int(network.network_address), network.num_addresses
 
     def shortage(self, request: Vector) -> Shortage | None:
         """The first resource of which there is not enough."""
@@ -96,22 +100,26 @@ class NodeCapacity:
 
     def new_address(self) -> str:
         """An address for one more pod: the next after the last that is free."""
-        size = self._network.num_addresses - FIRST_ADDRESS - 1
+        size = self._addresses_in_all - FIRST_ADDRESS - 1
         if size < 1:
-            return str(self._network.network_address)
+            return _as_text(self._first)
         for _ in range(size):
             self._last += 1
             if self._last >= FIRST_ADDRESS + size:
                 self._last = FIRST_ADDRESS
             if self._last not in self._addresses:
                 break
-        return str(self._network.network_address + self._last)  # a node with more pods than addresses shares them
+        return _as_text(self._first + self._last)  # a node with more pods than addresses shares them
 
     def _number(self, address: str) -> int | None:
         if not address:
             return None
         try:
-            number = int(IPv4Network(address).network_address) - int(self._network.network_address)
-        except ValueError:
+            number = int.from_bytes(inet_pton(AF_INET, address)) - self._first
+        except (OSError, ValueError):
             return None
-        return number if FIRST_ADDRESS <= number < self._network.num_addresses else None
+        return number if FIRST_ADDRESS <= number < self._addresses_in_all else None
+
+
+def _as_text(address: int) -> str:
+    return inet_ntoa(address.to_bytes(4))

@@ -6,7 +6,8 @@ It is a sorted list in pieces: an insertion moves the pointers of one piece only
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import lru_cache
 
 MOST = 1024
 """The length at which a piece is cut in two."""
@@ -73,11 +74,12 @@ class KeyIndex:
         return at, bisect_left(self._pieces[at], key) if at < len(self._pieces) else 0
 
 
-def above(key: str) -> Iterator[str]:
+def above(key: str) -> tuple[str, ...]:
     """The prefixes that a key is under: of ``pods/default/web`` these are ``""``, ``pods/`` and ``pods/default/``."""
-    end = 0
-    while True:
-        yield key[:end]
-        end = key.find("/", end) + 1
-        if not end:
-            return
+    return _prefixes(key.rpartition("/")[0])
+
+
+@lru_cache(maxsize=4096)  # one entry for a namespace of a resource, and several look-ups for every write
+def _prefixes(folder: str) -> tuple[str, ...]:
+    parts = folder.split("/") if folder else []
+    return ("", *("/".join([*parts[: end + 1], ""]) for end in range(len(parts))))

@@ -76,6 +76,7 @@ class Store:
         self._closed = False
         self._pending: deque[Write] = deque()
         self._latest: dict[str, Write] = {}  # of those pending, the newest of each key
+        self._written: dict[str, int] = {}  # by resource: the newest revision since the start, pending ones included
         self._cache = ValueCache(CACHED_BYTES)
         self._recent = RecentChanges(self.revision, RECENT_CHANGES, RECENT_BYTES)
         self._notifier = PrefixNotifier()
@@ -141,6 +142,10 @@ class Store:
         passed_over = {key for key, _ in under_way}
         yield from (record for record in self.list(prefix).records if record.key not in passed_over)
         yield from (Record(key, line.revision, line.value) for key, line in under_way if not line.deleted)
+
+    def version(self, resource: str) -> tuple[int, int]:
+        """Differs from an earlier one if ``latest`` may show something else of a resource (``pods``) than then."""
+        return self._written.get(resource, 0), self._epoch
 
     @property
     def failures(self) -> int:
@@ -271,7 +276,7 @@ class Store:
         return True
 
     def _changed(self, prefix: str, after: int) -> bool:
-        return after < self.revision and (after < self._recent.floor(prefix) or bool(self._recent.since(prefix, after)))
+        return after < self.revision and (after < self._recent.floor(prefix) or self._recent.has_since(prefix, after))
 
     # ---- writing ------------------------------------------------------------------------------------
 
@@ -306,6 +311,7 @@ class Store:
         write = Write(line, self._epoch, self._loop.create_future())
         self._pending.append(write)
         self._latest[key] = write
+        self._written[key.partition("/")[0]] = revision
         self._writer.submit(write)
         return write.future
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -117,11 +116,23 @@ class RecentChanges:
     def since(self, prefix: str, after: int) -> list[Change]:
         """The changes under a prefix after ``after``, which is not below its floor; oldest first."""
         resource, _, rest = prefix.partition("/")
-        changes = self._of.get(resource, ()) if resource else self._all
-        # From the end: a watcher that keeps up only visits new changes.
-        found = list(takewhile(lambda change: change.revision > after, reversed(changes)))
+        found = []
+        for change in reversed(self._of.get(resource, ()) if resource else self._all):
+            if change.revision <= after:  # a watcher that keeps up only visits new changes
+                break
+            found.append(change)
         found.reverse()
         return [change for change in found if change.key.startswith(prefix)] if rest else found
+
+    def has_since(self, prefix: str, after: int) -> bool:
+        """Whether there is a change under a prefix after ``after``, which is not below its floor."""
+        resource = prefix.partition("/")[0]
+        for change in reversed(self._of.get(resource, ()) if resource else self._all):
+            if change.revision <= after:
+                return False
+            if change.key.startswith(prefix):
+                return True
+        return False
 
     def add(self, change: Change) -> None:
         """Remember a change, newer than all before."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from pumice.kube.decode.convert import SCHEDULERS
@@ -72,6 +73,7 @@ class Settings:
         return _is_among(user, self.builders)
 
 
+@lru_cache(maxsize=256)
 def _is_among(user: str, names: tuple[str, ...]) -> bool:
     return any(user.startswith(name) if name.endswith(":") else user == name for name in names)
 
@@ -94,6 +96,19 @@ class Request:
     dry_run: bool = False
     moment: int = 0
     """When the API server received it, in microseconds since 1970; 0: unknown."""
+
+    def with_defaults(self, new: Object) -> Request:
+        """The same request with a new object that has its defaults."""
+        return Request(
+            self.operation,
+            self.resource,
+            new,
+            self.old,
+            self.user,
+            self.may_impersonate,
+            self.dry_run,
+            self.moment,
+        )
 
     @property
     def object(self) -> Object:

@@ -7,7 +7,6 @@ and has no side effects: the caller that stores the object updates the view.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 from pumice.admission import queue_admission
 from pumice.admission.cluster_view import ClusterView
@@ -125,7 +124,7 @@ def admit(request: Request, world: ClusterView) -> Verdict:
         return Verdict(None, [Refusal(f"Unsupported value: {request.operation!r}: supported operations: {known}")])
     if request.resource in {JOBS, CRON_JOBS} and (too_many := job_tasks.too_many_tasks(request)):
         return Verdict(None, too_many)
-    filled = replace(request, new=mutate(request, world)) if request.new is not None else request
+    filled = request if request.new is None else request.with_defaults(mutate(request, world))
     return Verdict(filled.new, validate(filled, world), warnings(filled, world))
 
 

@@ -38,8 +38,7 @@ LONGEST_NAME = 253
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """The object that an event is about."""
 
     api_version: str

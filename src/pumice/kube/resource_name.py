@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -26,14 +27,21 @@ class ResourceName:
         root = "/apis/" if "/" in self.api_version else "/api/"
         found = root + self.api_version
         if namespace and self.namespaced:
-            found += f"/namespaces/{quote(namespace, safe='')}"
+            found += f"/namespaces/{_quoted(namespace)}"
         found += f"/{self.plural}"
         if name:
             if self.namespaced and not namespace:
                 raise ValueError(f"a namespace is required for {self.kind} {name}: {self.plural} are namespaced")
-            found += f"/{quote(name, safe='')}"
+            found += f"/{_quoted(name)}"
         return f"{found}/{subresource}" if subresource else found
 
+
+def _quoted(name: str) -> str:
+    """A name as a path has it. Most have nothing to quote."""
+    return name if _PLAIN.fullmatch(name) else quote(name, safe="")
+
+
+_PLAIN = re.compile(r"[-.a-z0-9]+")
 
 JOB = ResourceName("batch.volcano.sh/v1alpha1", "jobs", "Job")
 NODE = ResourceName("v1", "nodes", "Node", namespaced=False)

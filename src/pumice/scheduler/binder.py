@@ -202,13 +202,14 @@ class Binder:
         self, key: str, ask: Callable[[], Awaitable[T]], retried_codes: Container[int] = RETRIED_CODES
     ) -> T:
         """Call the API until it answers. Without an answer the outcome is unknown, so the same call is repeated."""
-        backoff = Backoff()
+        backoff: Backoff | None = None
         while True:
             try:
                 return await ask()
             except (UnreachableError, ApiError) as error:
                 if isinstance(error, ApiError) and error.code not in retried_codes:
                     raise
+                backoff = backoff or Backoff()
                 pause = backoff.next(retry_after_seconds(error))
                 log.info('API call failed, retrying: pod=%s error="%s" retryAfter=%.1fs', key, error, pause)
             await asyncio.sleep(pause)

@@ -26,8 +26,10 @@ class GatedPods:
 
     def follow(self, key: str, pod: api_types.Pod, task: TaskSpec) -> Set[str]:
         """Follow a pod that has changed. Returns the jobs whose gated pods are others now."""
-        job = task.job if self._is_gated(pod, task) else None
         before = self._job_of.get(key)
+        if before is None and not pod.spec.scheduling_gates:  # as nearly all pods
+            return NO_JOBS
+        job = task.job if self._is_gated(pod, task) else None
         if job == before and (job is None or self._requests[job][key] == task.request):
             return NO_JOBS
         changed = self.forget(key)

@@ -72,13 +72,13 @@ class PodGroupStatusUpdater:
             self._written[change.key] = _said(change.new)
 
     def _write(self, job: Job, phase: JobPhase) -> None:
-        counts = Counter(task.status for task in job.each_task())
+        found = [task.status for task in job.each_task()]
         # Write Running only once the gang was seen complete: after a crash the phase tells how far its start came.
         said = (
             JobPhase.INQUEUE if phase in (JobPhase.RUNNING, JobPhase.UNKNOWN) and not job.gang_was_complete else phase
         )
         status: dict[str, Any] = {"phase": said.value}
-        status |= {name: counts[each] for name, each in COUNTED.items()}
+        status |= {name: found.count(each) for name, each in COUNTED.items()}
         before = self._written.get(job.key, {})
         changed = {name: value for name, value in status.items() if before.get(name) != value}
         if changed:

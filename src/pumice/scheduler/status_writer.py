@@ -56,6 +56,7 @@ class StatusWriter:
         self._writing: dict[Place, asyncio.Task[None]] = {}
         self._hurry: dict[Place, asyncio.Event] = {}  # of podgroups whose counts wait
         self._counted: dict[Place, float] = {}  # of podgroups: when they were last written, if not long ago
+        self._forget_at = -inf  # when those that were written long ago are forgotten
         self._pods_refused = False  # whether the log says that conditions of pods are rejected
 
     def write(self, resource: str, key: str, status: Status, uid: str = "", revision: str = "") -> None:
@@ -115,8 +116,11 @@ class StatusWriter:
                 async with asyncio.timeout(left):
                     await self._hurry[place].wait()
             del self._hurry[place]
-        self._counted = {key: moment for key, moment in self._counted.items() if loop.time() - moment < COUNT_SECONDS}
-        self._counted[place] = loop.time()
+        now = loop.time()
+        if now >= self._forget_at:
+            self._counted = {key: moment for key, moment in self._counted.items() if now - moment < COUNT_SECONDS}
+            self._forget_at = now + COUNT_SECONDS
+        self._counted[place] = now
 
     def _note_refused_pod(self, key: str, error: ApiError) -> None:
         """Log once that conditions of pods are rejected, unless the pod has merely changed or is gone."""

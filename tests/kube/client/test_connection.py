@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from pumice.kube.client import connection as module
-from pumice.kube.client.api_errors import UnreachableError
+from pumice.kube.client.api_errors import CredentialError, UnreachableError
 from pumice.kube.client.kubeconfig import Access
 from pumice.kube.client.transport import Limits, Session
 
@@ -88,9 +88,11 @@ def test_body_is_what_the_server_sent(sent: bytes, body: bytes) -> None:
         (b"SSH-2.0-OpenSSH\r\n\r\n", "the answer is not HTTP"),
         (CHUNKED + b"zz\r\n\r\n", "the answer is not HTTP"),
         (
-            b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(2000)),
+            b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(8000)),
             "the head of the answer is too long",
         ),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 80_000, "the head of the answer is too long"),
+        (b"HTTP/1.1 102 Processing\r\n\r\n" * 4000, "the head of the answer is too long"),
     ],
 )
 def test_an_answer_that_is_none_leaves_the_outcome_unknown(sent: bytes, words: str) -> None:
@@ -120,6 +122,53 @@ def test_a_connection_that_cannot_be_trusted_with_another_request_is_not_used_ag
         assert await session.call("GET", "/x") == b"fine"
 
     assert serve(first, FINE, ask=ask) == 2
+
+
+def test_a_second_answer_in_the_same_piece_changes_nothing_of_the_first() -> None:
+    padded = FINE.replace(b"\r\n\r\n", b"\r\nX-Padding: " + b"x" * 300 + b"\r\n\r\n")  # so that all is sent at once
+    other = b"HTTP/1.1 500 Other\r\nContent-Length: 5\r\n\r\nother"
+
+    async def ask(session: Session) -> None:
+        assert await session.call("GET", "/x") == b"fine"
+        assert await session.call("GET", "/x") == b"fine"
+
+    assert serve(padded + other, FINE, ask=ask) == 2
+
+
+def test_a_write_on_a_connection_that_the_server_closes_meanwhile_is_not_sent_again() -> None:
+    async def ask(session: Session) -> None:
+        assert await session.call("GET", "/x") == b"fine"
+        with pytest.raises(UnreachableError) as lost:
+            await session.call("POST", "/x", body=b"{}")
+        assert lost.value.sent
+
+    assert serve(FINE, b"", FINE, ask=ask, limits=Limits(attempts=5, timeout=10)) == 1
+
+
+def test_a_connection_that_ends_as_it_begins_is_used_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = Session._connect
+
+    async def closed(session: Session) -> module.Connection:
+        made = await connect(session)
+        made.close()
+        return made
+
+    async def ask(session: Session) -> None:
+        monkeypatch.setattr(Session, "_connect", closed)
+        with pytest.raises(UnreachableError, match="hung up") as lost:
+            await session.call("POST", "/x", body=b"{}")
+        assert not lost.value.sent
+
+    serve(FINE, ask=ask)
+
+
+def test_an_answer_is_not_kept_until_the_next_request() -> None:
+    async def ask(session: Session) -> None:
+        answer = await session.call("GET", "/x")
+        await asyncio.sleep(0)
+        assert not [each for each in gc.get_referrers(answer) if isinstance(each, module.Answer)]
+
+    serve(FINE, ask=ask)
 
 
 def test_a_call_that_was_given_up_leaves_its_answer_to_nobody() -> None:
@@ -215,6 +264,16 @@ def test_a_path_that_would_be_more_than_a_path_is_refused(path: str) -> None:
     async def ask(session: Session) -> None:
         with pytest.raises(ValueError, match="is not a path"):
             await session.call("GET", path)
+
+    assert serve(FINE, ask=ask) == 0
+
+
+@pytest.mark.parametrize("token", ["a\r\nImpersonate-User: root", "a\nb", "ü"])
+def test_a_token_that_would_be_more_than_a_token_is_not_sent(token: str) -> None:
+    async def ask(session: Session) -> None:
+        async with Session(replace(session.access, token=token), ONCE) as other:
+            with pytest.raises(CredentialError, match="no HTTP header"):
+                await other.call("GET", "/x")
 
     assert serve(FINE, ask=ask) == 0
 

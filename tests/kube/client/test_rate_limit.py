@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.kube.client.rate_limit import Backoff, TokenBucket
+from pumice.kube.client.rate_limit import Backoff, SharedPauses, TokenBucket
 
 
 class Clock:
@@ -80,3 +81,32 @@ def test_pauses_double_up_to_the_longest_and_begin_anew() -> None:
     backoff.reset()
     assert 0.5 <= backoff.next() <= 1.0
     assert backoff.next(least=30.0) == 30.0
+
+
+def test_shared_pauses_are_never_shorter_and_one_that_is_given_up_ends_no_other() -> None:
+    async def run() -> None:
+        loop, pauses = asyncio.get_running_loop(), SharedPauses()
+        began = loop.time()
+        timers = 0
+        call_at = loop.call_at
+
+        def counted(*arguments: Any, **more: Any) -> asyncio.TimerHandle:
+            nonlocal timers
+            timers += 1
+            return call_at(*arguments, **more)
+
+        async def pause(seconds: float) -> float:
+            await pauses(seconds)
+            return loop.time() - began - seconds
+
+        loop.call_at = counted  # type: ignore[method-assign]  # the loop of this test alone
+        waits = [asyncio.create_task(pause(0.02 + number * 1e-6)) for number in range(100)]
+        given_up = asyncio.create_task(pause(0.02))
+        await asyncio.sleep(0)
+        made = timers
+        given_up.cancel()
+        assert all(late >= 0 for late in await asyncio.gather(*waits))
+        assert given_up.cancelled()
+        assert made <= 3, "pauses that end together have one timer"
+
+    asyncio.run(run())

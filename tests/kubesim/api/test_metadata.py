@@ -105,6 +105,15 @@ def test_annotations_have_a_size_limit() -> None:
     ]
 
 
+def test_of_an_update_only_what_it_changes_is_judged() -> None:
+    old = {"name": "a", "labels": {"-": "x"}, "annotations": {"k": "v"}}
+    assert list(metadata.check(old)) != []
+    assert list(metadata.check({**old, "annotations": {"k": "w"}}, old)) == []
+    (problem,) = metadata.check({**old, "finalizers": ["own"]}, old)
+    assert str(problem).startswith("metadata.finalizers[0]: Invalid value")
+    assert len(list(metadata.check({**old, "labels": {"-": "y"}}, old))) == len(list(metadata.check(old)))
+
+
 def test_finalizer_cannot_be_added_during_deletion() -> None:
     old = {"deletionTimestamp": "t", "finalizers": ["a/b"]}
     assert list(metadata.check_update({"finalizers": []}, old)) == []

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kubesim.clock import stamp
 from kubesim.identity import KUBESIM
+from kubesim.kinds import pods
 from kubesim.kubelet import pod_lifecycle
 from kubesim.kubelet.pod_lifecycle import (
     KubeletConfig,
@@ -21,6 +22,7 @@ from kubesim.kubelet.pod_lifecycle import (
 )
 from tests.support.still_clock import NOON, StillClock
 
+SCHEMA = pods.resource().schema
 CLOCK, CONFIG = StillClock(), KubeletConfig(start_seconds=2)
 
 
@@ -49,6 +51,8 @@ def running(**more):
 
 
 def states(found):
+    # The server takes these edits as they are.
+    assert not SCHEMA.mistyped(found) and not SCHEMA.prune(copy.deepcopy(found))
     status = found["status"]
     conditions = {entry["type"]: entry["status"] for entry in status["conditions"]}
     return (

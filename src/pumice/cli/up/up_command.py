@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pumice.cli.garbage_collection import collect_rarely
 from pumice.cli.terminal import echo
 from pumice.cli.up.data_folder import (
     check_token,
@@ -272,6 +273,7 @@ def up(
         repair_folder(folder)
     # The writer's thread wants the interpreter for moments only; by default it waits up to 5 ms for each of them.
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
+    collect_rarely()
     with kubeconfig_path(kubeconfig, folder) as place:
         settings = ServerSettings(
             data=folder,

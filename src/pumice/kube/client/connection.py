@@ -14,8 +14,8 @@ import httptools
 
 READ_AHEAD = 512 * 1024
 """Bytes of a stream that may wait to be looked at; then the server has to wait."""
-MOST_HEAD_FIELDS = 1000
-"""Fields in the head of an answer; more of them are no answer of an API server."""
+MOST_HEAD_BYTES = 64 * 1024
+"""Bytes until the head of an answer is there, those of 1xx answers before it included; no API server needs so many."""
 
 
 @dataclass(slots=True)
@@ -26,6 +26,14 @@ class Answer:
     reason: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
+
+
+_NO_ANSWER = Answer()
+_NAMES = {
+    name.encode(): name.lower()
+    for name in ("Audit-Id", "Cache-Control", "Content-Length", "Content-Type", "Date", "X-Content-Type-Options")
+}
+"""Names of fields that nearly all answers have, as API servers write them, in lower case."""
 
 
 class Connection(asyncio.Protocol):
@@ -45,6 +53,7 @@ class Connection(asyncio.Protocol):
         self._whole = False  # all of the answer is there
         self._stays = False  # the server keeps the connection open after it
         self._paused = False
+        self._head_bytes = 0
         self._trouble: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
 
@@ -65,11 +74,15 @@ class Connection(asyncio.Protocol):
 
     # ---- requests --------------------------------------------------------------------------------------------
 
-    async def ask(self, request: bytes) -> Answer:
-        """Send a request, and wait for the whole answer."""
+    async def ask(self, request: bytes, seconds: float) -> Answer:
+        """Send a request, and wait for the whole answer, but not longer than that."""
         self._send(request, streams=False)
-        while not self._whole:
-            await self._arrival()
+        alarm = self._loop.call_later(seconds, self._fail, TimeoutError("no answer in time"))
+        try:
+            while not self._whole:
+                await self._arrival()
+        finally:
+            alarm.cancel()
         return self._collected()
 
     async def begin(self, request: bytes, silence: float) -> Answer:
@@ -99,7 +112,7 @@ class Connection(asyncio.Protocol):
         assert self.is_usable and self._transport is not None
         self._answer = Answer()
         self._parts.clear()
-        self._size = 0
+        self._size = self._head_bytes = 0
         self._asked, self._streams, self._headed, self._whole = True, streams, False, False
         self._read_on()
         self._transport.write(request)
@@ -118,7 +131,7 @@ class Connection(asyncio.Protocol):
         answer, parts = self._answer, self._parts
         answer.body = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
-        self._size = 0
+        self._answer = _NO_ANSWER  # a connection that waits for the next request must not keep a long list in memory
         return answer
 
     def _read_on(self) -> None:
@@ -143,12 +156,16 @@ class Connection(asyncio.Protocol):
         if not self._asked or self._whole:  # nobody asked for them
             self._fail(ValueError("the server sent more than the answer"))
             return
+        if not self._headed:
+            self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._fail(ValueError("the server changed the protocol"))
         except httptools.HttpParserError as error:
             self._fail(ValueError(f"the answer is not HTTP: {error}"))
+        if not self._headed and self._head_bytes > MOST_HEAD_BYTES:
+            self._fail(ValueError("the head of the answer is too long"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection has ended, and with it an answer whose end is not announced otherwise."""
@@ -171,23 +188,28 @@ class Connection(asyncio.Protocol):
         return "content-length" in headers or "chunked" in headers.get("transfer-encoding", "").lower()
 
     # ---- the parser ------------------------------------------------------------------------------------------
+    # It may find the beginning of another answer behind the whole one. Nobody asked for that: nothing of it may get
+    # into the answer, and the connection is not used again.
+
+    def on_message_begin(self) -> None:
+        """An answer begins."""
+        if self._whole:
+            self._fail(ValueError("the server sent more than the answer"))
 
     def on_status(self, reason: bytes) -> None:
         """The words behind the status code."""
-        self._answer.reason += reason.decode("latin-1")
+        if not self._headed:
+            self._answer.reason += reason.decode("latin-1")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A field of the head, or one behind the body, which is ignored."""
         if not self._headed:
-            headers = self._answer.headers
-            headers[name.decode("latin-1").lower()] = value.decode("latin-1")
-            if len(headers) > MOST_HEAD_FIELDS:
-                self._fail(ValueError("the head of the answer is too long"))
+            self._answer.headers[_NAMES.get(name) or name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         """The head is there; the body may follow."""
         status = self._parser.get_status_code()
-        if status < 200:  # comes before the answer proper
+        if status < 200 or self._whole:  # comes before the answer proper, or behind it
             return
         self._answer.status = status
         self._headed = True
@@ -196,6 +218,8 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body."""
+        if self._whole:
+            return
         self._parts.append(body)
         if self._streams:
             self._size += len(body)
@@ -208,6 +232,8 @@ class Connection(asyncio.Protocol):
         """The answer is whole."""
         if not self._headed:
             self._answer = Answer()
+            return
+        if self._whole:
             return
         self._whole, self._stays = True, self._parser.should_keep_alive()
         self._wake()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable
+
+TICK = 0.005
+"""Seconds between two ends of shared pauses."""
 
 
 class TokenBucket:
@@ -17,14 +21,14 @@ class TokenBucket:
         burst: int,
         *,
         now: Callable[[], float] = time.monotonic,
-        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        pause: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         if rate <= 0 or burst < 1:
             raise ValueError(f"rate {rate}, burst {burst}: the rate must be greater than 0 and the burst at least 1")
         self._rate = rate
         self._burst = burst
         self._now = now
-        self._pause = pause
+        self._pause = pause or SharedPauses()
         self._tokens = float(burst)  # below 0: so many have been promised to those who wait
         self._at = now()
 
@@ -35,6 +39,29 @@ class TokenBucket:
         self._at = now
         if self._tokens < 0:
             await self._pause(-self._tokens / self._rate)
+
+
+class SharedPauses:
+    """Pauses of many tasks, which end together with those that would end within the same few milliseconds.
+
+    A timer for each of thousands of bindings that wait for their tokens would cost more than sending them.
+    """
+
+    def __init__(self) -> None:
+        self._ends: dict[int, asyncio.Event] = {}  # by the tick at which they ring
+
+    async def __call__(self, seconds: float) -> None:
+        """Pause for so long, or up to ``TICK`` longer."""
+        loop = asyncio.get_running_loop()
+        tick = math.ceil((loop.time() + seconds) / TICK)
+        end = self._ends.get(tick)
+        if end is None:
+            end = self._ends[tick] = asyncio.Event()
+            loop.call_at(tick * TICK, self._ring, tick)
+        await end.wait()
+
+    def _ring(self, tick: int) -> None:
+        self._ends.pop(tick).set()
 
 
 class Backoff:

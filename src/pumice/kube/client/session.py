@@ -24,6 +24,7 @@ from pumice.kube.client.tls import Trust
 
 JSON = "application/json"
 LOCAL = "http://localhost"
+NO_CREDENTIAL = Credential()
 BUSY = frozenset({429, 500, 502, 503, 504})  # a GET is tried again after these
 
 log = logging.getLogger(__name__)
@@ -92,12 +93,12 @@ class ApiSession(ABC):
         urgent: bool = False,
     ) -> bytes:
         """The body of the response. ``patient``: retry a 429 that has a Retry-After."""
-        backoff = Backoff(self._limits.first_pause, self._limits.longest_pause)
+        backoff: Backoff | None = None
         reads = method == "GET"
         turn = self._reading if reads else self._urgent if urgent else self._writing
         for left in reversed(range(self._limits.attempts)):
             pause = 0.0
-            credential = Credential()
+            credential = NO_CREDENTIAL
             try:
                 async with turn:
                     credential = await self._credential()
@@ -110,15 +111,20 @@ class ApiSession(ABC):
                     raise
                 if asked > self._limits.longest_wait:
                     raise
+                backoff = backoff or self._backoff()
                 pause = 0.0 if fresh else backoff.next(least=asked)
             except CredentialError:
                 raise  # another attempt would fail as this one did
             except UnreachableError as error:
                 if not left or not (reads or not error.sent):
                     raise
+                backoff = backoff or self._backoff()
                 pause = backoff.next()
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
+
+    def _backoff(self) -> Backoff:
+        return Backoff(self._limits.first_pause, self._limits.longest_pause)
 
     @abstractmethod
     async def _once(
@@ -173,6 +179,8 @@ class LineBuffer:
         if end < 0:
             self._rest += chunk
             return []
-        lines = (bytes(self._rest) + chunk[:end]).split(b"\n")
+        lines = chunk[:end].split(b"\n")
+        if self._rest:
+            lines[0] = bytes(self._rest) + lines[0]
         self._rest = bytearray(chunk[end + 1 :])
         return lines

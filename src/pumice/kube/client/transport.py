@@ -18,7 +18,7 @@ from typing import Self
 from urllib.parse import urlencode, urlsplit
 
 from kubebase.local_socket import check_listener
-from pumice.kube.client.api_errors import ApiError, UnreachableError, error_from_response
+from pumice.kube.client.api_errors import ApiError, CredentialError, UnreachableError, error_from_response
 from pumice.kube.client.connection import Answer, Connection
 from pumice.kube.client.credentials import Credential
 from pumice.kube.client.keepalive import keep_alive
@@ -36,6 +36,7 @@ class Session(ApiSession):
     """Calls one cluster. Use it as ``async with Session(access) as session``."""
 
     _idle: deque[Connection] | None = None
+    _latest_head: tuple[Credential, str] | None = None
 
     async def __aenter__(self) -> Self:
         self._idle, self._connections = deque(), set[Connection]()
@@ -54,11 +55,13 @@ class Session(ApiSession):
         self, method: str, path: str, query: Mapping[str, str] | None, body: bytes, media: str, credential: Credential
     ) -> bytes:
         request = self._request(method, path, query, credential, body, media)
+        connection = await self._connection(method)
         try:
-            async with asyncio.timeout(self._limits.timeout), self._exchange(method) as connection:
-                answer = await connection.ask(request)
-        except TimeoutError:
-            raise UnreachableError(f"{self.access.server}: no answer in time", sent=True) from None
+            answer = await connection.ask(request, self._limits.timeout)
+        except _BROKEN as error:
+            raise self._lost(error) from error
+        finally:
+            self._put_aside(connection)
         if answer.status >= 300:
             raise _refusal(answer)
         return answer.body
@@ -67,7 +70,7 @@ class Session(ApiSession):
         """The lines of an answer that goes on and on, as ``ApiSession.lines`` says."""
         for last in (False, True):
             credential = await self._credential()
-            async with self._exchange("GET") as connection:
+            async with self._stream() as connection:
                 answer = await connection.begin(self._request("GET", path, query, credential), silence)
                 async with aclosing(connection.pieces(silence)) as pieces:
                     if answer.status == 200:
@@ -83,20 +86,22 @@ class Session(ApiSession):
                 raise refused
 
     @asynccontextmanager
-    async def _exchange(self, method: str) -> AsyncIterator[Connection]:
-        """A connection for one request. It is kept for the next one if the answer came whole, else closed."""
-        connection = await self._connection()
-        sent = False
+    async def _stream(self) -> AsyncIterator[Connection]:
+        """A connection for a request whose answer goes on and on."""
+        connection = await self._connection("GET")
         try:
-            self._check(method)  # not before: to make a connection takes its time
-            sent = True
             yield connection
         except _BROKEN as error:
-            raise UnreachableError(f"{self.access.server}: {str(error) or type(error).__name__}", sent=sent) from error
+            raise self._lost(error) from error
         finally:
             self._put_aside(connection)
 
+    def _lost(self, error: Exception) -> UnreachableError:
+        """The error of a call that was sent and got no answer."""
+        return UnreachableError(f"{self.access.server}: {str(error) or type(error).__name__}", sent=True)
+
     def _put_aside(self, connection: Connection) -> None:
+        """Keep a connection for the next request if its answer came whole, else close it."""
         idle, now = self._opened, time.monotonic()
         while idle and (now - idle[0].idle_since > IDLE_SECONDS or not idle[0].is_usable):
             self._drop(idle.popleft())
@@ -116,22 +121,35 @@ class Session(ApiSession):
             raise RuntimeError("the session is not open; use: async with Session(access) as session")
         return self._idle
 
-    async def _connection(self) -> Connection:
-        """A connection that was used before and is fresh enough, or a new one."""
+    async def _connection(self, method: str) -> Connection:
+        """A connection on which a request can be sent: one that was used before and is fresh enough, or a new one."""
         idle, now = self._opened, time.monotonic()
         while idle:
             found = idle.pop()
             if now - found.idle_since < IDLE_SECONDS and found.is_usable:
-                return found
+                break
             self._drop(found)
+        else:
+            found = await self._new_connection()
         try:
-            async with asyncio.timeout(self._limits.connect):
+            self._check(method)  # not before: to make a connection takes its time
+        except UnreachableError:
+            self._put_aside(found)
+            raise
+        return found
+
+    async def _new_connection(self) -> Connection:
+        try:
+            async with asyncio.timeout(min(self._limits.connect, self._limits.timeout)):
                 made = await self._connect()
         except (OSError, TimeoutError) as error:
             if type(error).__name__ == "SSLCertVerificationError":  # by its name: ssl may not be loaded
                 self._trust.renew()  # for the next attempt
             said = str(error) or "no connection in time"
             raise UnreachableError(f"{self.access.server}: {said}", sent=False) from error
+        if not made.is_usable:  # a server that has enough clients hangs up at once
+            made.close()
+            raise UnreachableError(f"{self.access.server}: the server hung up", sent=False)
         self._connections.add(made)
         return made
 
@@ -187,16 +205,29 @@ class Session(ApiSession):
         body: bytes = b"",
         media: str = "",
     ) -> bytes:
-        prefix, common = self._same_for_all
+        prefix = self._same_for_all[0]
         target = f"{prefix}{path}?{urlencode(query)}" if query else f"{prefix}{path}"
         if not target.isprintable() or " " in target:
             raise ValueError(f"{target!r} is not a path; must have no spaces and no control characters")
-        fields = "".join(f"{name}: {value}\r\n" for name, value in credential.headers().items())
+        fields = self._head(credential)
         if body:
             fields += f"Content-Type: {media}\r\nContent-Length: {len(body)}\r\n"
         elif method != "GET":
             fields += "Content-Length: 0\r\n"
-        return f"{method} {target} HTTP/1.1\r\n{common}{fields}\r\n".encode("latin-1") + body
+        return f"{method} {target} HTTP/1.1\r\n{fields}\r\n".encode("latin-1") + body
+
+    def _head(self, credential: Credential) -> str:
+        """The fields that all requests with a credential have."""
+        known = self._latest_head
+        if known is not None and known[0] is credential:
+            return known[1]
+        own = credential.headers()
+        # A line break would begin a field of its own.
+        if not all(value.isascii() and value.isprintable() for value in own.values()):
+            raise CredentialError(f"{self.access.server}: the token has characters that no HTTP header may have")
+        head = self._same_for_all[1] + "".join(f"{name}: {value}\r\n" for name, value in own.items())
+        self._latest_head = credential, head
+        return head
 
 
 def _is_address(host: str) -> bool:

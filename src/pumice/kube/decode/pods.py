@@ -86,10 +86,11 @@ def _plain_amounts(pod: api_types.Pod) -> PlainAmounts | None:
     for status in pod.status.container_statuses:
         if (status.allocated_resources or status.resources) and _is_resized(spec.containers, status):
             return None
-    return tuple(
-        (tuple(container.resources.requests.items()), tuple(container.resources.limits.items()))
-        for container in spec.containers
-    )
+    found = []  # a generator would cost more than what it yields: most pods have one container
+    for container in spec.containers:
+        resources = container.resources
+        found.append((tuple(resources.requests.items()), tuple(resources.limits.items())))
+    return tuple(found)
 
 
 def _is_resized(containers: Sequence[api_types.Container], status: api_types.ContainerStatus) -> bool:

@@ -1,7 +1,12 @@
 """The status of pods and their deletion, as a real kube-apiserver 1.36 treats them."""
 
-import pytest
+from ipaddress import ip_address
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesim.kinds.pods import names
 from kubesim.registry.registry import Object
 from tests.kubesim.kinds.pods.pod_specs import RESOURCE, created
 from tests.kubesim.kinds.strategy_writes import rejection_message, update
@@ -107,3 +112,14 @@ def test_grace(node: str, phase: str, asked: int | None, grace: int) -> None:
     pod = created(nodeName=node)
     pod["status"]["phase"] = phase
     assert RESOURCE.strategy.grace(pod, asked) == grace
+
+
+@given(
+    st.one_of(st.from_regex(r"[0-9]{1,3}(\.[0-9]{1,3}){3}", fullmatch=True), st.text("0123456789.:af/% ", max_size=12))
+)
+def test_an_address_is_what_the_library_takes_for_one(text: str) -> None:
+    try:
+        expected: int | None = ip_address(text).version
+    except ValueError:
+        expected = None
+    assert names.version(text) == expected
