@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from pumice.audit.certificate import audit
+import pytest
+
+from kubebase.resource_vector import CPU
+from pumice.audit.certificate import Certificate, audit
 from pumice.decision_log.writer import DecisionLog
+from pumice.engine.candidates import job_demand
+from pumice.engine.decisions import Bind
 from pumice.engine.events import Changed
-from pumice.model.specs import JobSpec, NodeSpec, Queue, TaskSpec
+from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.recorded import Recorded
 from tests.support.taking import SECOND, taking_engine
 
@@ -37,3 +43,39 @@ def test_requests_of_pods_that_came_before_a_resource_was_known(tmp_path: Path) 
     found = audit(tmp_path)
     assert found.clean, found.findings.kept
     assert found.recomputed and not found.not_recomputed
+
+
+def lowered_capability(folder: Path) -> Certificate:
+    """10 cpu. A gang of 5 runs in a queue that may hold 4 from the second cycle on, beside one that wants all."""
+    engine = taking_engine(actions="allocate", last=("capacity",))
+    registry = engine.state.registry
+    log = DecisionLog(folder)
+    recorded = Recorded(engine, log)
+    recorded.apply(Changed(NodeSpec("n0", registry.vector({"cpu": 10, "memory": "1Gi", "pods": 99}, where=""))))
+    one = registry.vector({"cpu": 1, "pods": 1}, where="")
+    for name, tasks, least in (("a", 5, 5), ("b", 20, 1)):
+        recorded.apply(Changed(Queue(name)))
+        recorded.apply(Changed(JobSpec("ns", name, name, min_member=least, phase=JobPhase.INQUEUE)))
+        for n in range(tasks):
+            recorded.apply(Changed(TaskSpec("ns", f"{name}-{n}", one, f"ns/{name}")))
+    for bind in recorded.cycle(SECOND):
+        if isinstance(bind, Bind):
+            spec = recorded.state.tasks[bind.task].spec
+            recorded.apply(Changed(replace(spec, node=bind.node, status=TaskStatus.RUNNING, started=SECOND)))
+    recorded.apply(Changed(Queue("a", capability=((CPU, 4000),))))
+    recorded.cycle(2 * SECOND)
+    log.close()
+    return audit(folder)
+
+
+def test_a_running_gang_that_could_not_start_again_is_entitled_to_nothing(tmp_path: Path) -> None:
+    found = lowered_capability(tmp_path)
+    assert found.clean, found.findings.kept
+    assert found.recomputed == 2
+
+
+def test_an_engine_that_counts_it_as_demand_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_demand, "could_start_anew", lambda leaf, start: True)
+    found = lowered_capability(tmp_path)
+    assert set(found.findings.counts) == {"entitlement"}
+    assert "queue b" in str(found.findings.kept)

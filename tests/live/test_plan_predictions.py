@@ -7,8 +7,9 @@ a second, whose turn it was), so that plans from objects are judged where the sc
 second change, and where jobs are not let in, whose pods a log does not know. So every change is judged by one source
 at least; plans from the other one are counted only.
 
-The scheduler stands still while kubectl makes the change: kubectl writes one object after the other, and a scheduler
-that saw one of two would do what belongs to neither state.
+A change is not made in one moment. kubectl writes one object after the other, controllers bring a new hierarchy to the
+queues one by one, and create the pods of a job that is let in one by one; a scheduler that sees one of two does what
+belongs to neither state. So the scheduler stands still until all of it is there.
 ``tests/plan/test_plans_come_true.py`` tries changes on a scheduler in the process of the test, which is quicker.
 """
 
@@ -23,8 +24,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ from pumice.kube.client.sync_client import Client
 from pumice.kube.resources import JOBS, POD_GROUPS
 from tests.cli.command import pumice_command
 from tests.live.test_random_trees import WITHOUT_BRAKES, clear, states
-from tests.support.end_to_end import Embedded, Object, World
+from tests.support.api_servers import pumice_up
+from tests.support.end_to_end import Object, World
 from tests.support.kubectl import KUBECTL, run
 from tests.support.random_changes import NEW_JOB, RandomChange, random_change
 from tests.support.random_trees import RandomTree, random_tree
@@ -48,6 +50,10 @@ from tests.support.random_trees import RandomTree, random_tree
 PATIENCE = 90.0
 STILL = 1.3
 """Seconds without a decision that count as rest: a cycle runs in each."""
+CONTROLLED = 0.4
+"""Seconds without a write that count as the end of what controllers do while the scheduler stands still."""
+LET_IN = 0.3
+"""Seconds in which the scheduler lets in what it lets in at once."""
 CHANGES = int(os.environ.get("PLANNED_CHANGES", "200"))
 FIRST_CHANGE = int(os.environ.get("FIRST_CHANGE", "0"))
 ON_ONE_CLUSTER = 10
@@ -89,13 +95,28 @@ def test_plans_of_two_hundred_changes_come_true(tmp_path: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+class Apart:
+    """``pumice up`` with the API and its nodes only: scheduler and controllers have to stand still at times."""
+
+    scheduler = None
+
+    @contextmanager
+    def up(self, count: int, capacity: str, speed: float) -> Iterator[Path]:
+        options = ("--nodes", str(count), "--node-capacity", capacity, "--no-ui", "--speed", str(speed))
+        with pumice_up(*options) as (_, kubeconfig):
+            yield kubeconfig
+
+
 class Trials:
     """A cluster with a scheduler that writes a decision log, on which changes are made one after the other."""
 
     def __init__(self, stack: ExitStack, place: Path, cluster: tuple[int, dict[str, object]]) -> None:
         nodes, capacity = cluster
         self._place, self._log = place, place / "log"
-        self._world = World(Embedded(), place, stack).up(nodes, **capacity)
+        self._world = World(Apart(), place, stack).up(nodes, **capacity)
+        controllers = [sys.executable, "-m", "pumice", "controllers", "--metrics-address", ""]
+        controllers += ["--kubeconfig", str(self._world.kubectl.kubeconfig)]
+        self._controllers = stack.enter_context(started(place / "controllers.log", controllers))
         (place / "scheduler.yaml").write_text(WITHOUT_BRAKES)
         self._life = stack.enter_context(ExitStack())  # of the present scheduler
         self._scheduler = self._start_scheduler()
@@ -129,7 +150,7 @@ class Trials:
         """Plan a change and make it, and say what was not as planned."""
         world, tree = self._world, random_tree(seed)
         self._fill(tree)
-        is_new = seed % 2 == 1 or self._waits_to_be_let_in()
+        is_new = seed % 2 == 1 or bool(self._waiting_groups())
         if is_new:
             self._scheduler = self._start_scheduler()
             self._rest()
@@ -190,15 +211,48 @@ class Trials:
     def _make(self, seed: int, change: RandomChange) -> bool:
         """Make the change; whether a part of it was refused."""
         kubeconfig, refused = self._world.kubectl.kubeconfig, False
-        self._scheduler.send_signal(signal.SIGSTOP)
-        try:
+        with standing_still(self._scheduler):
             if change.objects:
                 refused |= run(kubeconfig, "apply", "-f", str(self._file(seed)))[0] != 0
             if change.deleted_queues:
                 refused |= run(kubeconfig, "delete", "queue", "--wait=false", *change.deleted_queues)[0] != 0
+            self._await_controllers()
+            waiting = self._waiting_groups()
+            if waiting:
+                self._controllers.send_signal(signal.SIGSTOP)
+        if waiting:
+            self._create_pods_together(waiting)
+        return refused
+
+    def _await_controllers(self) -> None:
+        """Wait until queues and jobs are as their controllers leave them."""
+        kinds = "queues,podgroups,jobs.batch.volcano.sh"
+
+        def versions() -> list[tuple[str, str, str]]:
+            items = self._world.kubectl.object(kinds)["items"]
+            return [(one["kind"], one["metadata"]["name"], one["metadata"]["resourceVersion"]) for one in items]
+
+        wait_for(self._all_have_groups)
+        end, seen, since = time.monotonic() + PATIENCE, versions(), time.monotonic()
+        while time.monotonic() < since + CONTROLLED:
+            if (now := versions()) != seen:
+                seen, since = now, time.monotonic()
+                assert since < end, "the controllers do not come to rest"
+
+    def _create_pods_together(self, waiting: set[str]) -> None:
+        """Let the scheduler let jobs in, and the controllers create all of their pods before it sees one."""
+        try:
+            end = time.monotonic() + LET_IN
+            while time.monotonic() < end and self._waiting_groups() == waiting:
+                time.sleep(0.005)
+            time.sleep(0.05)  # what is let in with it
+            self._scheduler.send_signal(signal.SIGSTOP)
+        finally:
+            self._controllers.send_signal(signal.SIGCONT)
+        try:
+            wait_for(lambda: not self._lacks_pods(self._world.pods()))
         finally:
             self._scheduler.send_signal(signal.SIGCONT)
-        return refused
 
     def _undo(self, change: RandomChange, tree: RandomTree) -> None:
         """Take away what is not in the tree."""
@@ -225,24 +279,31 @@ class Trials:
     def _lacks_pods(self, pods: list[Object]) -> bool:
         """Whether a controller still has to create the group of a job, or the pods of one that was let in."""
         own = Counter(pod["metadata"]["annotations"].get(GROUP) for pod in pods)
-        groups = {
-            owner["uid"]: group
-            for group in self._client.list(POD_GROUPS.path()).items
-            for owner in group["metadata"].get("ownerReferences") or ()
-        }
+        groups = self._groups_of_jobs()
         for job in self._client.list(JOBS.path()).items:
             group = groups.get(job["metadata"]["uid"])
             if group is None:
                 return True
-            let_in = (group.get("status") or {}).get("phase", "Pending") != "Pending"
-            if let_in and own[group["metadata"]["name"]] < sum(role["replicas"] for role in job["spec"]["tasks"]):
+            if not waits(group) and own[group["metadata"]["name"]] < sum(r["replicas"] for r in job["spec"]["tasks"]):
                 return True
         return False
 
-    def _waits_to_be_let_in(self) -> bool:
-        """Whether a job has no pods yet because the scheduler has not let it in."""
-        groups = self._client.list(POD_GROUPS.path()).items
-        return any((group.get("status") or {}).get("phase", "Pending") == "Pending" for group in groups)
+    def _all_have_groups(self) -> bool:
+        """Whether the controllers have seen all jobs."""
+        groups = self._groups_of_jobs()
+        return all(job["metadata"]["uid"] in groups for job in self._client.list(JOBS.path()).items)
+
+    def _groups_of_jobs(self) -> dict[str, Object]:
+        """The podgroups of Volcano Jobs, by the uid of the job."""
+        return {
+            owner["uid"]: group
+            for group in self._client.list(POD_GROUPS.path()).items
+            for owner in group["metadata"].get("ownerReferences") or ()
+        }
+
+    def _waiting_groups(self) -> set[str]:
+        """The podgroups without pods, because the scheduler has not let them in."""
+        return {group["metadata"]["name"] for group in self._client.list(POD_GROUPS.path()).items if waits(group)}
 
     def _running(self) -> Counter[str]:
         """How many tasks of each job have a node. The job of a change has no group in its plan, only its own name."""
@@ -253,6 +314,28 @@ class Trials:
             and pod["spec"].get("nodeName")
             and "deletionTimestamp" not in pod["metadata"]
         )
+
+
+@contextmanager
+def standing_still(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Stop a process for the time of a ``with`` block."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "the controllers do not finish"
+        time.sleep(0.02)
+
+
+def waits(group: Object) -> bool:
+    """Whether the scheduler has not let a podgroup in."""
+    return (group.get("status") or {}).get("phase", "Pending") == "Pending"
 
 
 def knows_pods(plan: Any) -> bool:

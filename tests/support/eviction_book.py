@@ -62,6 +62,7 @@ class Book:
         self._said: list[Decision] | None = None  # in this cycle, with what was withdrawn; None: nothing was taken
         self._entered = 0  # so much of it is in the book
         self._opened = False
+        self._held_before: dict[str, list[int]] = {}
         self._exchanges = engine.context.reclaimers.exchanged
         engine.context.eviction_audit = self._took
 
@@ -79,6 +80,7 @@ class Book:
             if task.job is not None
         }
         self._said, self._entered, self._opened = None, 0, True
+        self._held_before = {name: list(self.held_by(name)) for name in self.engine.state.queues}
 
     def close(self, decisions: list[Decision]) -> None:
         """After it: what is told outside is what was done, and all in all it is right."""
@@ -96,8 +98,9 @@ class Book:
         self._minimums_hold(decisions)
         for queue in self.engine.state.queues.values():
             held = self.held_by(queue.name)
-            for j, most in queue.capability if self.limited else ():
-                assert held[j] <= most, f"queue {queue.name} holds {held}, its capability is {queue.capability}"
+            for j, most in queue.capability if self.limited else ():  # it may have been lowered meanwhile
+                least = max(most, self._held_before[queue.name][j])
+                assert held[j] <= least, f"queue {queue.name} holds {held}, its capability is {queue.capability}"
         reclaimers = self.engine.context.reclaimers
         assert reclaimers.exchanged == self._exchanges, "an exchange for which nobody made way"
         if self.steer:

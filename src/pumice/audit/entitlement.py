@@ -16,7 +16,7 @@ from typing import Any
 from kubebase.resource_vector import PODS
 from pumice.audit.exact_fluid import exact_fluid
 from pumice.audit.findings import Findings
-from pumice.audit.ledger import Ledger, LedgerJob, asks
+from pumice.audit.ledger import Ledger, LedgerJob, add_to, asks
 from pumice.audit.policy import SECOND, AuditedPolicy
 from pumice.audit.waiting_units import WaitingUnit, fits_empty, waiting_units
 from pumice.model.queue_tree import Path
@@ -193,6 +193,8 @@ class EntitlementCheck:
 
     def _demand(self, job: LedgerJob, unit: WaitingUnit | None) -> tuple[tuple[int, ...], int]:
         """What a task of a job asks for, and how many tasks count: those that hold, and those that could ever start."""
+        if not self._may_run_again(job):
+            return (), 0
         holding = [task for task in job.tasks.values() if task.status.held]
         waiting = [task for task in job.tasks.values() if task.status is TaskStatus.PENDING]
         capacity = self._ledger.accounts.capacity
@@ -204,6 +206,25 @@ class EntitlementCheck:
         if not asks(request) or any(j >= len(capacity) or not capacity[j] for j in asks(request)):
             return (), 0
         return tuple(request), counted
+
+    def _may_run_again(self, job: LedgerJob) -> bool:
+        """Whether the limits of its queue and of those above would let a job start if none of its tasks ran."""
+        ledger, policy = self._ledger, self._policy
+        assert policy is not None and job.spec is not None
+        path = ledger.path_of(job.key)
+        if path is None or not policy.limited:
+            return True
+        tasks = [task for task in job.tasks.values() if task.status.unfinished]
+        together = max(1, job.spec.minimum - len(job.succeeded)) if policy.gangs else 1
+        least: list[int] = []
+        for task in tasks[:together]:  # all ask alike
+            add_to(least, task.spec.request, 1)
+        accounts = ledger.accounts
+        return not any(
+            least[j] > most[j] < accounts.capacity[j]
+            for most in (accounts.most(path[:depth]) for depth in range(2, len(path) + 1))
+            for j in asks(least)
+        )
 
     def _can_start(self, job: LedgerJob, unit: WaitingUnit) -> bool:
         ledger, policy = self._ledger, self._policy

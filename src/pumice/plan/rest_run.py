@@ -5,8 +5,11 @@ decide before. All take equally long: those that were evicted a cycle later are 
 their controllers have created them again, because those need longer than the scheduler to notice. The pods of a job
 that has none yet are created when it is let in.
 
-Between two cycles virtual time passes only if the engine waits for something, such as the patience of a job or the
-minimum run time of a task. So a decision at time 0 is one that the scheduler makes at once.
+Virtual time passes only if the engine waits for something, such as the patience of a job or the minimum run time of a
+task. So a decision at time 0 is one that the scheduler makes at once. The clock of the engine may be a little ahead of
+that: units of one cycle start some microseconds apart, and a cycle at the same time would spare tasks that start in its
+future. After a wait it is a second ahead, because a scheduler to which nothing happens looks once a second: what
+becomes possible within a second becomes possible together.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from pumice.engine.decisions import Bind, Evict
 from pumice.sim.simulated_cluster import SimulatedCluster
 from pumice.simulate.virtual_cluster import next_engine_time
 
+LOOK = 1_000_000
+"""The time between two cycles of a scheduler to which nothing happens."""
 MAX_CYCLES = 10_000
 MAX_WAITS = 200
 """So many times in a row may pass for which the engine waits, without a decision."""
@@ -49,19 +54,19 @@ class RestRun:
 
 def run_to_rest(cluster: SimulatedCluster) -> RestRun:
     """Run a cluster to rest."""
-    found, begun, waits = RestRun(), cluster.now, 0
+    found, waits, after = RestRun(), 0, 0
     started: dict[str, str] = {}
     due: int | None = None  # the pods with this end are gone before the next cycle
     while waits < MAX_WAITS:
         if cluster.cycles >= MAX_CYCLES:
             found.at_rest = False
             break
+        cluster.now = max(cluster.now, cluster.engine.context.last_start)
         decisions = cluster.cycle()
         moved = cluster.recreate_pods()
         if due is not None:
             due += 1
             moved |= cluster.remove_terminating(due)
-        after = cluster.now - begun
         for decision in decisions:
             if isinstance(decision, Bind):
                 started[decision.task] = decision.job
@@ -85,7 +90,8 @@ def run_to_rest(cluster: SimulatedCluster) -> RestRun:
         if later is None:
             break
         waits += 1
-        cluster.now = later
+        after += later - cluster.now
+        cluster.now = later + LOOK
     for task, owner in sorted(started.items()):
         found.started_tasks.setdefault(owner, []).append(task)
     for job in cluster.engine.state.jobs.values():

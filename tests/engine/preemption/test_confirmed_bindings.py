@@ -50,3 +50,38 @@ def test_a_job_that_came_before_bindings_were_confirmed_takes_its_part_afterward
     evicted = [each.task for each in engine.cycle(3 * SECOND) if isinstance(each, Evict)]
     assert len(evicted) == 2
     engine.validate()
+
+
+def stuck_beside_bindings() -> tuple[Engine, list[Bind]]:
+    """4 cpu and two equal queues: a runs two tasks and has been given places for two more when b wants its half."""
+    engine = Engine(parse_config(CONFIG, known_plugins=BUILT_IN, known_actions=ACTIONS), BUILT_IN)
+    engine.apply(Changed(NodeSpec("node", (4000, 100, 100))))
+    for queue in ("early", "late"):
+        engine.apply(Changed(Queue(queue)))
+    submit(engine, "a", "early", 2, 1)
+    confirm(engine, engine.cycle(SECOND), TaskStatus.RUNNING)
+    for n in (2, 3):
+        engine.apply(Changed(TaskSpec("ns", f"a-{n}", (1000, 1, 1), "ns/a", 1)))
+    bound = [each for each in engine.cycle(2 * SECOND) if isinstance(each, Bind)]
+    submit(engine, "b", "late", 2, 2)
+    return engine, bound
+
+
+def evicted(decisions: list[Decision]) -> list[str]:
+    return [each.task for each in decisions if isinstance(each, Evict)]
+
+
+def test_a_preemptor_waits_for_bindings_that_will_be_confirmed() -> None:
+    # The tasks that started last go, although they could not when b came.
+    engine, bound = stuck_beside_bindings()
+    assert not evicted(engine.cycle(2 * SECOND + 1000))
+    confirm(engine, list(bound), TaskStatus.BOUND)
+    assert evicted(engine.cycle(2 * SECOND + 2000)) == ["ns/a-3", "ns/a-2"]
+    engine.validate()
+
+
+def test_a_preemptor_waits_for_them_for_a_second() -> None:
+    engine, _ = stuck_beside_bindings()
+    assert not evicted(engine.cycle(2 * SECOND + 1000))
+    assert not evicted(engine.cycle(3 * SECOND))
+    assert evicted(engine.cycle(3 * SECOND + 1000)) == ["ns/a-1", "ns/a-0"]

@@ -8,13 +8,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.engine.decisions import Bind, Evict
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
 from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.preemption.exchange import ExchangeRule
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.specs import TaskStatus
 from tests.support.restless import Restless, Taste
-from tests.support.taking import Shell, taking_engine
+from tests.support.taking import SECOND, Shell, taking_engine
 
 
 def restless_shell(seed: int) -> Shell:
@@ -87,3 +88,25 @@ def test_a_job_without_the_minimum_of_a_role_asks_for_no_other_task_alone() -> N
             shell.put(replace(spec, status=TaskStatus.RUNNING, node="n0", started=1, preemptable=False))
     shell.settle()
     assert (shell.running("a"), shell.running(key), shell.evictions) == (7, 1, [])
+
+
+def test_an_exchange_waits_until_all_bindings_are_confirmed() -> None:
+    # 5 cpu, two equal queues: 3 + 1 against 1. The small task of full makes way, but not while another task that runs
+    # may still be one that is about to.
+    shell = Shell(taking_engine(), audited=False)
+    shell.node("pool", 5, 10)
+    shell.queue("root/full")
+    shell.queue("root/late")
+    shell.job("full", [(3, 0)])
+    small = shell.job("full", [(1, 0)])
+    shell.job("late", [(1, 0)], name="first")
+    shell.settle()
+    shell.job("full", [(0, 1)], name="other")
+    shell.now += SECOND
+    (bind,) = (decision for decision in shell.engine.cycle(shell.now) if isinstance(decision, Bind))
+    shell.job("late", [(1, 0)] * 2, name="more")
+    shell.now += SECOND
+    assert not [decision for decision in shell.engine.cycle(shell.now) if isinstance(decision, Evict)]
+    shell.put(replace(shell.tasks[bind.task], node=bind.node, status=TaskStatus.RUNNING, started=shell.now))
+    shell.settle()
+    assert {evict.job for _, evict in shell.evictions} == {small}

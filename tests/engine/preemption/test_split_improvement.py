@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kubebase.resource_vector import CPU
+from pumice.engine.fairness.share_tree.demand import NO_DEMAND
 from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.preemption.split_improvement import improves_split
+from pumice.engine.state.task_shapes import TaskShape
+from pumice.model.specs import FREE
 from tests.support.groves import Grove
 
 TASK = ((CPU, 1),)
@@ -58,3 +61,13 @@ def test_a_place_alone_is_no_gain() -> None:
     grove = Grove([100, 0, 0, 0])
     gang, preemptor = job(grove, 1, 0), job(grove, 10, 0)
     assert not improves_split([(preemptor, ())], [gang], grove.capacity)
+
+
+@pytest.mark.parametrize(("started", "better"), [(20, True), (19, False)])
+def test_a_job_that_cannot_come_back_goes_for_half_of_what_it_held(started: int, better: bool) -> None:
+    # It has no demand, and its side is short of nothing. It held 40.
+    grove = Grove([100, 0, 0, 0])
+    gang, preemptor = job(grove, 0, 0), job(grove, 100, started)
+    gang.demand = NO_DEMAND
+    gang.job.evicted = TaskShape(0, TASK, FREE, None).alone(40)
+    assert improves_split([(preemptor, ((CPU, started),))], [gang], grove.capacity) is better

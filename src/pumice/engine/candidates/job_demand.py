@@ -1,9 +1,9 @@
 """Demand: what a job asks for, as far as it can ever run (docs/fairness.md, section 3.1).
 
-What the job holds always counts. A waiting task counts if the queue accepts work, the task would fit on some empty
-node, and the job, if it has not started, could start at all: its gang would fit the empty cluster and its queue's
-capability. Demand that can never run earns no entitlement; other jobs are then entitled to that capacity instead of
-borrowing it.
+What the job holds counts. A waiting task counts if the queue accepts work, the task would fit on some empty node, and
+the job, if it has not started, could start at all: its gang would fit the empty cluster and its queue's capability.
+Demand that can never run earns no entitlement; other jobs are then entitled to that capacity instead of borrowing it.
+For the same reason a job that runs and could not start again within the limits of its queue has no demand.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from itertools import groupby
 
 from kubebase.resource_vector import PODS
-from pumice.engine.candidates.oversized_jobs import find_oversize
+from pumice.engine.candidates.oversized_jobs import could_start_anew, find_oversize
 from pumice.engine.candidates.units import (
     GangCapacity,
     first_tasks,
@@ -24,7 +24,7 @@ from pumice.engine.candidates.units import (
     sum_asks,
     total_of,
 )
-from pumice.engine.fairness.share_tree.demand import Demand, Pieces, shared_demand
+from pumice.engine.fairness.share_tree.demand import NO_DEMAND, Demand, Pieces, shared_demand
 from pumice.engine.fairness.share_tree.share_node import JobNode
 from pumice.engine.placement.node_table import NodeTable
 from pumice.engine.state.job import Job
@@ -42,6 +42,9 @@ def demand_of(
     """
     job = leaf.job
     assert job.spec is not None
+    if not could_start_anew(leaf, start):
+        leaf.path_tasks = ()
+        return NO_DEMAND, 1
     barred = barred_shapes(job, nodes)
     startable = can_ever_start(job, start, barred, nodes, capacity) and find_oversize(leaf, start) is None
     waiting_counts = open_queue and startable

@@ -49,14 +49,19 @@ class PreemptibleTasks:
         self.next_eligible_at: int | None = None  # when the first temporarily protected task becomes preemptible
         self.tasks: dict[JobNode, list[Task]] = {}
         self._below: dict[ShareNode, list[JobNode]] = {}
+        self._binding: dict[ShareNode, None] = {}
         for leaf in leaves:
             going = [task for task in leaf.job.each_task() if self._may_go(task)]
+            binding = leaf.job.running > leaf.job.shown and self._has_eligible_binding(leaf)
             if going:
                 self.tasks[leaf] = going
-                node: ShareNode | None = leaf
-                while node is not None:
+            node: ShareNode | None = leaf if going or binding else None
+            while node is not None:
+                if going:
                     self._below.setdefault(node, []).append(leaf)
-                    node = node.parent
+                if binding:
+                    self._binding[node] = None
+                node = node.parent
         self._going = {task for tasks in self.tasks.values() for task in tasks}
         self._in_order: dict[ShareNode, list[VictimEntry]] = {}
         self.exhausted: set[JobNode] = set()  # jobs that no preemptor of the action can take anything from any more
@@ -67,6 +72,10 @@ class PreemptibleTasks:
     def below(self, node: ShareNode) -> list[JobNode]:
         """The jobs below a node that have preemptible tasks."""
         return self._below.get(node, [])
+
+    def awaits_binding(self, level: ShareNode) -> bool:
+        """Whether a task below a node becomes preemptible as soon as its binding is confirmed."""
+        return level in self._binding
 
     def in_order(self, parent: ShareNode) -> list[VictimEntry]:
         """The tasks of the jobs directly below a node: the lowest priority first, then the shortest runtime."""
@@ -90,6 +99,19 @@ class PreemptibleTasks:
             for entry in self._in_order[parent]
             if entry[4] not in self.exhausted and is_running(self._context, entry[3])
         ]
+
+    def _has_eligible_binding(self, leaf: JobNode) -> bool:
+        """Whether a job has a task that only the missing confirmation of its binding protects."""
+        context = self._context
+        return any(
+            task.status is TaskStatus.BINDING
+            and task not in context.decided.bound
+            and task.preemptable
+            and not task.is_system_critical
+            and task.started + self._min_runtime <= context.now
+            and context.policy.evictable(task)
+            for task in leaf.job.each_task()
+        )
 
     def _may_go(self, task: Task) -> bool:
         context = self._context

@@ -35,6 +35,12 @@ from pumice.engine.transaction import Transaction
 if TYPE_CHECKING:
     from pumice.engine.context import SchedulingContext
 
+CONFIRMATION = 1_000_000
+"""How long a job that is starved waits for bindings to be confirmed (microseconds).
+
+That takes milliseconds. Without waiting for it, they would decide which task is evicted.
+"""
+
 Attempt = tuple[AllocationUnit, ShareNode | None, str]
 
 
@@ -60,6 +66,7 @@ class Preemptors:
         self._lost: dict[JobNode, int] = {}  # jobs that lost a task, and the version of the targets at that time
         self._pool: PreemptibleTasks
         self._has_all_running = False  # whether the pool has all running tasks, as exchanges need it
+        self._awaits_bindings = False  # whether a binding is not confirmed whose task might make way then
         # By the level below which victims are searched; None: only tasks bound in this cycle.
         self._freeable: dict[ShareNode | None, FreeableCapacity] = {}
         self._failed_attempts: dict[Attempt, FailedAttempt] = {}
@@ -142,6 +149,7 @@ class Preemptors:
         Best-effort tasks are charged to no share. Their jobs are never above a target, yet may occupy a pod slot.
         """
         leaves = self._running(context)
+        self._awaits_bindings = any(leaf.job.running > leaf.job.shown for leaf in leaves)
         if not context.order.has_targets:
             return leaves
         beyond = {leaf for leaf in leaves if holds_more(leaf)}
@@ -238,7 +246,7 @@ class Preemptors:
     def _try_preempt(self, context: SchedulingContext, leaf: JobNode, preemptors: dict[JobNode, None]) -> bool:
         unit: AllocationUnit = leaf.unit
         key = self._key(context, leaf)
-        if key in self._failed_attempts or not self.may_preempt(context, leaf):
+        if key in self._failed_attempts or not self.may_preempt(context, leaf) or self._waits(context, leaf):
             return False
         path = context.order.explain() if context.tracing else ()
         judge = self.rule_for(context, leaf)
@@ -264,12 +272,18 @@ class Preemptors:
         self._record_preemption(context, transaction, preemptors)
         return True
 
+    def _waits(self, context: SchedulingContext, leaf: JobNode) -> bool:
+        """Whether a job waits for bindings to be confirmed, since their tasks become preemptible then."""
+        if context.now - self._since[leaf] >= CONFIRMATION:
+            return False
+        return any(self._pool.awaits_binding(level) for level in self.search_levels(leaf))
+
     def _last_resort(self, context: SchedulingContext, starved: list[JobNode]) -> None:
         """Let one job that no other eviction helps preempt in its own queue as well, or else exchange.
 
         One at a time: the next rounding sees what has changed.
         """
-        if context.nodes.freeing or self._pool.next_eligible_at is not None:
+        if context.nodes.freeing or self._pool.next_eligible_at is not None or self._awaits_bindings:
             return  # evictions under way, or possible soon, come first
         starved = [leaf for leaf in starved if self._is_starved(context, leaf) and self.may_preempt(context, leaf)]
         starved.sort(key=lambda leaf: leaf.rank)

@@ -6,6 +6,9 @@ justified only if the total shortfall shrinks. At the lowest common ancestor of 
 theirs. Example: two queues have equal weights, and a gang of 80 of 100 runs. The other queue gets no more than 20,
 because 0 : 100 would be worse than 80 : 20.
 
+A job that could not start again within the limits of its queue is entitled to nothing, so it leaves no shortfall of its
+own. It is lost for good: the preemptors must gain at least half of what it holds.
+
 The split says nothing about work: a gang that has run for days loses all of it for a few tasks. ``loses_too_much`` is
 the bound on that, if a configuration sets one.
 """
@@ -16,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from pumice.engine.candidates.units import total_of
 from pumice.engine.fairness.orders.serving_order import part_of
 from pumice.engine.fairness.preemption_rules.rules import lowest_common_ancestor
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
@@ -35,6 +39,7 @@ def improves_split(units: list[tuple[JobNode, Items]], gone: Iterable[JobNode], 
     unit that starts on the evicted job's own side, as the first preemptor sees it, only lowers the shortfall there.
     """
     short: dict[ShareNode, float] = {}
+    lost = 0.0
     for job in gone:
         started: dict[ShareNode, Counter[int]] = {}
         _, _, losing = lowest_common_ancestor(units[0][0], job)
@@ -43,10 +48,11 @@ def improves_split(units: list[tuple[JobNode, Items]], gone: Iterable[JobNode], 
                 continue
             _, ours, theirs = lowest_common_ancestor(preemptor, job)
             started.setdefault(ours, Counter()).update(dict(items))
-            lacks = (_missing(theirs, j) / (capacity[j] or 1) for j, _ in job.demand.total)
+            lacks = (_missing(theirs, j) / (capacity[j] or 1) for j in _resources(job))
             short[theirs] = max(lacks, default=0.0)
+        lost += 0.0 if job.demand.total else part_of(_evicted(job), capacity)
         gained = sum(_gain(side, asked, capacity) for side, asked in started.items())
-        if sum(short.values()) >= gained - LEAST:
+        if sum(short.values()) >= gained - LEAST or 2 * gained < lost - LEAST:
             return False
     return True
 
@@ -70,6 +76,16 @@ def loses_too_much(
         if preemptor is units[0][0] or not any(_is_below(preemptor, side) for side in losing)
     )
     return lost > gained * limit
+
+
+def _resources(gone: JobNode) -> list[int]:
+    """What an evicted job asks for."""
+    return [j for j, _ in gone.demand.total or _evicted(gone)]
+
+
+def _evicted(gone: JobNode) -> Items:
+    """What the evicted tasks of a job request together."""
+    return total_of(tuple((shape.ask, number) for shape, number in gone.job.evicted.items()))
 
 
 def _is_below(job: JobNode, ancestor: ShareNode) -> bool:

@@ -66,8 +66,9 @@ def least_of(job: Job) -> Items:
 
 
 def _starts_with(leaf: JobNode) -> Items:
+    """What a job must start with. One that could not start again has no demand, and needs all that it holds."""
     demand = leaf.demand
-    return demand.gang_items or (demand.parts[0][0] if demand.parts else ())
+    return demand.gang_items or (demand.parts[0][0] if demand.parts else tuple(enumerate(leaf.held)))
 
 
 def _all_exist(job: Job) -> bool:
