@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from collections.abc import Iterator
 from types import ModuleType
@@ -16,6 +15,7 @@ from pumice.engine.plugins.plugin import CapacityWeights
 from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import TaskShape
 from tests.engine.placement.test_node_table import WIDTH, asking, cluster_of
+from tests.support.compiled_kernels import load_kernel
 from tools import compile_kernel, compile_shim
 
 pytestmark = [
@@ -29,12 +29,7 @@ NODES = 150  # several blocks of nodes, and more than are kept as spares
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """The module in C, made from the sources of the checkout; no table uses it but those below."""
-    folder = tmp_path_factory.mktemp("kernel")
-    path = folder / compile_kernel.compile_kernel(compile_kernel.NODES, folder)
-    spec = importlib.util.spec_from_file_location("pumice.engine.placement.node_kernel", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_kernel(compile_kernel.NODES, tmp_path_factory.mktemp("kernel"))
     before = native_table.native
     yield module
     native_table.native = before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -17,6 +16,7 @@ from pumice.engine.fairness.fluid_target.flat_tree import JobNodes
 from pumice.engine.fairness.fluid_target.polyline import CurvePoint, FloatArray, add_up, leaf_curves, locate
 from pumice.engine.fairness.fluid_target.solver import solve_targets
 from tests.support.bounded_trees import BoundedTree, bounded_trees
+from tests.support.compiled_kernels import load_kernel
 from tests.support.share_trees import Tree, halting_trees, trees, wide_tree
 from tools import compile_kernel, compile_shim
 
@@ -30,12 +30,7 @@ one_kernel_for_all = settings(suppress_health_check=[HealthCheck.function_scoped
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """The module in C, made from the sources of the checkout."""
-    folder = tmp_path_factory.mktemp("kernel")
-    path = folder / compile_kernel.compile_kernel(compile_kernel.CURVES, folder)
-    spec = importlib.util.spec_from_file_location("pumice.engine.fairness.fluid_target.curve_kernel", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_kernel(compile_kernel.CURVES, tmp_path_factory.mktemp("kernel"))
     before = native_curves.native
     yield module
     native_curves.native = before
@@ -170,7 +165,7 @@ def test_a_sliver_that_rounding_lets_fall_is_the_one_before(both: Both) -> None:
     curve, rows = np.repeat([0, 1], [5, 4]), np.stack([given_, given_], axis=1)
     results = both(lambda: add_up(curve, np.zeros(9, dtype=np.int64), level, rows))
     assert_equal(results)
-    _, at = results[0]  # type: ignore[misc]
+    _, at = results[0]  # type: ignore[misc]  # add_up returns a pair, which `both` knows as an object
     assert at.sliver[3] == at.sliver[2]
 
 
