@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pumice.audit.eviction_rules import takings_of
 from pumice.audit.findings import Findings
 from pumice.audit.follow_up import PATIENT_CYCLES, FollowUp
@@ -130,3 +132,26 @@ def test_places_are_lost_in_the_order_in_which_the_scheduler_looks() -> None:
     ledger.apply(HappenedLine("evictfailed", FailedTask("ns/v")))
     follow_up.before(ledger, [decision("pipeline", "x")])
     assert [ledger.tasks[f"ns/{name}"].status for name in "xy"] == [TaskStatus.PENDING, TaskStatus.PENDING]
+
+
+@pytest.mark.parametrize(("spare", "cycles"), [(False, 1), (True, 0)])
+def test_two_jobs_evict_each_other_in_vain_only_if_both_hold_what_they_held_before(spare: bool, cycles: int) -> None:
+    # x evicts v, starts, and is evicted for v in turn. That is no cycle if another task of x has started in between.
+    ledger, findings = Ledger(["cpu"]), Findings()
+    follow_up = FollowUp(findings)
+    tell(ledger, Changed(NodeSpec("n0", (4,))), Changed(Queue("q")), *(Changed(JobSpec("ns", n, "q")) for n in "vx"))
+    tell(ledger, Changed(task("v", TaskStatus.RUNNING)), Changed(task("x")), Changed(task("x2", job="x")))
+
+    def decide(*decided: Decision) -> None:
+        takings = takings_of(decided, ledger)
+        follow_up.before(ledger, decided)
+        for each in decided:
+            ledger.decide(each, 0)
+        follow_up.after(ledger, takings, decided)
+
+    decide(decision("evict", "v", "x", "reclaim"), decision("pipeline", "x"))
+    tell(ledger, Gone(TaskSpec, "ns/v"), Changed(task("v")))
+    decide(decision("bind", "x"), *([decision("bind", "x2", job="x")] if spare else []))
+    tell(ledger, *(Changed(task(name, TaskStatus.RUNNING, job="x")) for name in (["x", "x2"] if spare else ["x"])))
+    decide(decision("evict", "x", "v", "reclaim"), decision("pipeline", "v"))
+    assert findings.counts["no eviction cycles"] == cycles

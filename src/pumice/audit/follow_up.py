@@ -6,7 +6,8 @@ complete any more, its queue closed, the scheduler restarted, or it was given an
 start within ``PATIENT_CYCLES`` cycles after its victims are gone, and any others on its node whose room it needs.
 Where the log leaves open whether a task waits for victims of which one stays, it may keep its place or have lost it.
 
-Two jobs that evict tasks of each other while nothing in the cluster changes would go on for ever.
+Two jobs that evict tasks of each other while nothing in the cluster changes, until both hold again what they held
+before, would go on for ever.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from pumice.audit.eviction_rules import Taking
 from pumice.audit.findings import Findings
-from pumice.audit.ledger import Ledger
+from pumice.audit.ledger import Ledger, add_to
 from pumice.audit.log_lines import Decision
 from pumice.model.specs import NodeSpec, QueueState, TaskStatus
 
@@ -40,13 +42,23 @@ class AwaitedStart:
     since: int = 0  # cycles since the last victim has left
 
 
+@dataclass(frozen=True, slots=True)
+class EarlierTaking:
+    """A job took from another one: when, in which world, and what both held before."""
+
+    world: int
+    cycle: int
+    preemptor_held: list[int]
+    victim_held: list[int]
+
+
 class FollowUp:
     """Follows the evictions of a log until their preemptors have started."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._awaited: dict[str, AwaitedStart] = {}  # in the order in which they were given their places
-        self._taken: dict[tuple[str, str], tuple[int, int]] = {}  # (preemptor, victim): the world and the cycle
+        self._taken: dict[tuple[str, str], EarlierTaking] = {}  # by preemptor and victim
         self.started = 0
         self.excused: Counter[str] = Counter()
 
@@ -176,17 +188,53 @@ class FollowUp:
         return task is not None and task.status.held and not task.evicted and task.status is not TaskStatus.BINDING
 
     def _turn(self, ledger: Ledger, taking: Taking) -> None:
-        """Whether the victims' job took from the preemptor before, in the same world."""
+        """Whether the victims' job took from the preemptor in the same world, and both hold what they held before that.
+
+        If one of them has got or lost something else in between, they took turns with others: that need not go on.
+        """
+        preemptor = taking.preemptor
+        now = _held(ledger, preemptor)
+        earlier_now = list(now)
+        for claim in taking.claims:
+            if claim.job == preemptor:
+                add_to(earlier_now, ledger.tasks[claim.task].spec.request, -1)
         for eviction in taking.evictions:
-            before = self._taken.get((eviction.job, eviction.preemptor))
-            if before is not None and before[0] == ledger.world and eviction.job != eviction.preemptor:
+            victim = eviction.job
+            if victim == preemptor:
+                continue
+            left = _held(ledger, victim)
+            before = self._taken.get((victim, preemptor))
+            if (
+                before is not None
+                and before.world == ledger.world
+                and _at_most(left, before.preemptor_held)
+                and _at_most(before.victim_held, now)
+            ):
                 self._findings.add(
                     "no eviction cycles",
                     eviction,
-                    f"{eviction.job} evicted a task of {eviction.preemptor} in cycle {before[1]}, and nothing in the "
-                    "cluster has changed since",
+                    f"{victim} evicted a task of {preemptor} in cycle {before.cycle}, both hold again what they held "
+                    "before that, and nothing in the cluster has changed since",
                 )
-            self._taken[(eviction.preemptor, eviction.job)] = (ledger.world, self._findings.cycle)
+            had = list(left)
+            for each in taking.evictions:
+                if each.job == victim:
+                    add_to(had, ledger.tasks[each.task].spec.request, 1)
+            self._taken[preemptor, victim] = EarlierTaking(ledger.world, self._findings.cycle, earlier_now, had)
+
+
+def _held(ledger: Ledger, key: str) -> list[int]:
+    """What the tasks of a job ask for that hold a node or wait on one."""
+    held: list[int] = []
+    job = ledger.jobs.get(key)
+    for task in job.tasks.values() if job is not None else ():
+        if task.status.held:
+            add_to(held, task.spec.request, 1)
+    return held
+
+
+def _at_most(amounts: Sequence[int], others: Sequence[int]) -> bool:
+    return all(amount <= other for amount, other in zip_longest(amounts, others, fillvalue=0))
 
 
 def _takes_a_gang(ledger: Ledger, taking: Taking) -> bool:

@@ -17,7 +17,6 @@ from pumice.engine.candidates.oversized_jobs import could_start_anew, find_overs
 from pumice.engine.candidates.units import (
     GangCapacity,
     first_tasks,
-    gang_size,
     gang_tasks,
     missing_to_start,
     parts_of,
@@ -71,7 +70,7 @@ def demand_of(
         free += number if not shape.ask else 0
     for shape, waiting in job.pending.items():
         free += len(waiting) if not shape.ask else 0
-    gang = max(1, min(gang_size(job, start) - free, sum(counts.values())))
+    gang = max(1, min(_gang_in_demand(job, start) - free, sum(counts.values())))
     parts = tuple(counts.items())
     if len(counts) > 1 or (start > 0 and job.spec.min_task_member):
         waiting_shapes = job.pending.keys() - barred if waiting_counts else frozenset()
@@ -87,6 +86,11 @@ def demand_of(
         leaf.path_tasks = ()
     demand = shared_demand(parts, floor, total_of(_leading(parts, gang)) if gang > 1 else ())
     return (leaf.demand if demand == leaf.demand else demand), gang
+
+
+def _gang_in_demand(job: Job, start: int) -> int:
+    """The size of a job's gang, with the tasks that were evicted: it stays as it is until their successors exist."""
+    return min(start - job.succeeded, job.unfinished_tasks + sum(job.evicted.values()))
 
 
 def _is_over(job: Job) -> bool:
@@ -156,15 +160,17 @@ def _counting_tasks(job: Job, waiting_shapes: Collection[TaskShape], *, evicted:
 
 
 def _first_tasks(job: Job, start: int, counting: list[Task], nodes: NodeTable, capacity: list[int]) -> list[Task]:
-    """The tasks a job must start with, avoiding any that the empty cluster could not hold beside the others."""
-    unfinished = [task for task in counting if task.status.unfinished]
-    size = min(gang_size(job, start), len(unfinished))
-    held = Counter(task.shape for task in unfinished if task.status.held)
+    """The tasks a job must start with, avoiding any that the empty cluster could not hold beside the others.
+
+    Those that were evicted are among them: their successors will be.
+    """
+    size = min(_gang_in_demand(job, start), len(counting))
+    there = Counter(task.shape for task in counting if task.status is not TaskStatus.PENDING)
     slots = slots_on_empty_nodes(job, nodes)
-    room = GangCapacity({shape: count + held[shape] for shape, count in slots.items()}, capacity)
-    found = first_tasks(job, size, unfinished, room)
+    room = GangCapacity({shape: count + there[shape] for shape, count in slots.items()}, capacity)
+    found = first_tasks(job, size, counting, room)
     if found is None:
-        found = first_tasks(job, size, unfinished)
+        found = first_tasks(job, size, counting)
     return found or []
 
 

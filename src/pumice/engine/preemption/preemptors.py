@@ -25,6 +25,7 @@ from pumice.engine.preemption.eviction_plan import lowers_shortfall, plan_evicti
 from pumice.engine.preemption.eviction_reason import EvictionReason, sibling_keys
 from pumice.engine.preemption.exchange import ExchangeRule, exchange_units, groups_above, jobs_instead, shortfalls
 from pumice.engine.preemption.freeable_capacity import INFEASIBLE, FreeableCapacity
+from pumice.engine.preemption.next_rounding import are_all_alike, rounding_undoes
 from pumice.engine.preemption.preemptible_tasks import PreemptibleTasks
 from pumice.engine.preemption.scarce_resources import scarce_everywhere
 from pumice.engine.preemption.shared_gang_victims import evict_shared_gang
@@ -65,6 +66,7 @@ class Preemptors:
         self._since: dict[JobNode, int] = {}
         self._lost: dict[JobNode, int] = {}  # jobs that lost a task, and the version of the targets at that time
         self._pool: PreemptibleTasks
+        self._all_alike: bool | None = None  # whether all tasks of the cluster are; None: not known in this action
         self._has_all_running = False  # whether the pool has all running tasks, as exchanges need it
         self._awaits_bindings = False  # whether a binding is not confirmed whose task might make way then
         # By the level below which victims are searched; None: only tasks bound in this cycle.
@@ -95,6 +97,7 @@ class Preemptors:
         if not preemptors:
             return
         starved, committed = list(preemptors), self.committed
+        self._all_alike = None
         context.nodes.find_freeing()
         self._pool = PreemptibleTasks(context, self._possible_victims(context), self.cooldown.min_runtime)
         self._has_all_running = False
@@ -246,7 +249,10 @@ class Preemptors:
     def _try_preempt(self, context: SchedulingContext, leaf: JobNode, preemptors: dict[JobNode, None]) -> bool:
         unit: AllocationUnit = leaf.unit
         key = self._key(context, leaf)
-        if key in self._failed_attempts or not self.may_preempt(context, leaf) or self._waits(context, leaf):
+        own_key = unit, leaf.parent, leaf.name
+        if not self._failed_attempts.keys().isdisjoint((key, own_key)):
+            return False
+        if not self.may_preempt(context, leaf) or self._waits(context, leaf):
             return False
         path = context.order.explain() if context.tracing else ()
         judge = self.rule_for(context, leaf)
@@ -265,6 +271,10 @@ class Preemptors:
                 self._record_preemption(context, together, preemptors)
                 return True
             self._failed_attempts[key] = FailedAttempt(context.changes.version, self._pool.next_eligible_at)
+            return False
+        if self.would_be_undone(context, transaction):
+            transaction.discard()
+            self._failed_attempts[own_key] = FailedAttempt(context.changes.version, self._pool.next_eligible_at)
             return False
         explain = EvictionReason(self.action, leaf, judge, before)
         transaction.commit(path, explain)
@@ -309,7 +319,11 @@ class Preemptors:
         levels = [*context.preemptors.search_levels(leaf), *self.search_levels(leaf)]
         transaction = Transaction(context)
         planned = plan_evictions(context, transaction, self._search(context, leaf, unit, judge, levels), leaf, unit)
-        if not planned or not any(gone.leaf.queue is not leaf.queue for gone in transaction.evictions):
+        if (
+            not planned
+            or not any(gone.leaf.queue is not leaf.queue for gone in transaction.evictions)
+            or self.would_be_undone(context, transaction)
+        ):
             transaction.discard()  # what the queue itself can give, preempt takes
             return False
         transaction.commit((), EvictionReason(self.action, leaf, judge, before))
@@ -420,6 +434,12 @@ class Preemptors:
         for index in transaction.changed_nodes():
             for freeable in self._freeable.values():
                 freeable.refresh(index)
+
+    def would_be_undone(self, context: SchedulingContext, transaction: Transaction) -> bool:
+        """Whether the next rounding would undo evictions."""
+        if self._all_alike is None:
+            self._all_alike = are_all_alike(context.tree.jobs)
+        return not self._all_alike and rounding_undoes(context, transaction)
 
     def note_loss(self, leaf: JobNode, version: int) -> None:
         """Record that a job lost a task; losses before the last change of the targets no longer count."""

@@ -33,7 +33,11 @@ def evict_shared_gang(
         outer = Transaction(context)
         hunt.allowed_gang = gang
         started, filled = _fill(rules, context, leaf, hunt, preemptors, outer, size)
-        if outer.evictions and _is_worth_it(context, hunt, outer, gang, filled, size):
+        if (
+            outer.evictions
+            and _is_worth_it(context, hunt, outer, gang, filled, size)
+            and not rules.would_be_undone(context, outer)
+        ):
             outer.commit((), EvictionReason(rules.action, leaf, hunt.rule, before))
             for preemptor in started:
                 context.candidates.choose_next_unit(preemptor)

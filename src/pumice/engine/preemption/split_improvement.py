@@ -48,7 +48,7 @@ def improves_split(units: list[tuple[JobNode, Items]], gone: Iterable[JobNode], 
                 continue
             _, ours, theirs = lowest_common_ancestor(preemptor, job)
             started.setdefault(ours, Counter()).update(dict(items))
-            lacks = (_missing(theirs, j) / (capacity[j] or 1) for j in _resources(job))
+            lacks = (missing(theirs, j) / (capacity[j] or 1) for j in _resources(job))
             short[theirs] = max(lacks, default=0.0)
         lost += 0.0 if job.demand.total else part_of(_evicted(job), capacity)
         gained = sum(_gain(side, asked, capacity) for side, asked in started.items())
@@ -97,10 +97,10 @@ def _is_below(job: JobNode, ancestor: ShareNode) -> bool:
 
 def _gain(side: ShareNode, started: Counter[int], capacity: list[int]) -> float:
     """By how much the started units lower a side's shortfall; zero for best-effort units."""
-    gains = ((_missing(side, j, more) - _missing(side, j)) / (capacity[j] or 1) for j, more in started.items())
+    gains = ((missing(side, j, more) - missing(side, j)) / (capacity[j] or 1) for j, more in started.items())
     return max(gains, default=0.0)
 
 
-def _missing(side: ShareNode, j: int, less: int = 0) -> float:
+def missing(side: ShareNode, j: int, less: int = 0) -> float:
     """The shortfall of a side, or what it would be if the side held ``less`` less."""
     return max(0.0, side.due[j] - (side.held[j] - less))

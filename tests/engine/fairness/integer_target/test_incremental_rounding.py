@@ -13,7 +13,7 @@ from pumice.engine.fairness.integer_target.rounding import IntegerTargets
 from pumice.engine.fairness.integer_target.unit_passes import UnitPasses
 from pumice.engine.fairness.share_tree.share_node import JobNode, NodeKind, ShareNode
 from tests.engine.fairness.integer_target.test_rounding import end_all, slow_whole_targets
-from tests.support.groves import ITEMS, Grove
+from tests.support.groves import ITEMS, WIDTH, Grove, below
 
 CHANGES = ["come", "come", "start", "start", "end", "ask", "turn", "go", "weight", "limit", "pass on", "capacity"]
 WHAT_COUNTS = ("integer_target", "integer_task_counts", "base", "line", "taken", "run", "head", "head_held")
@@ -62,6 +62,16 @@ class MixedLife:
         self.grove.tree.regrouped.clear()  # as the candidates do, which follow these jobs
         return changed
 
+    def start_or_end(self, seed: int) -> None:
+        """A task starts or ends, as within a cycle: demand stays as it was solved for."""
+        self.stamp += 1
+        rng, grove = random.Random(seed + self.stamp), self.grove
+        job = rng.choice(grove.jobs)
+        if job.demand.parts and rng.random() < 0.6:
+            grove.start(grove.tree, job, rng.choice(job.demand.parts)[0], self.stamp, rng.random() < 0.7)
+        elif grove.running:
+            grove.end(grove.tree, rng.randrange(len(grove.running)))
+
     def change(self) -> bool:
         """Change something; whether that is a reason to solve."""
         rng, grove = self.rng, self.grove
@@ -101,6 +111,10 @@ class MixedLife:
         return True
 
 
+def targets(life: MixedLife) -> dict[str, list[int]]:
+    return {job.name: list(job.integer_target) for job in life.grove.jobs}
+
+
 @given(st.integers(0, 2**32))
 def test_what_changed_alone_is_rounded_as_everything_is(seed: int) -> None:
     some, all_ = MixedLife(seed, anew=False), MixedLife(seed, anew=True)
@@ -119,6 +133,32 @@ def test_what_changed_alone_is_rounded_as_everything_is(seed: int) -> None:
         assert set(changed) == {job for job, a, b in zip(jobs, before, after, strict=True) if a != b}
         solve = some.change()
         assert solve == all_.change()
+
+
+@given(st.integers(0, 2**32))
+def test_a_look_at_the_next_targets_leaves_the_present_ones_in_force(seed: int) -> None:
+    looking, other = MixedLife(seed, anew=False), MixedLife(seed, anew=True)
+    seen: list[dict[str, list[int]]] = []
+    solve = True
+    for _ in range(12):
+        looking.round(solve=solve)
+        other.round(solve=solve)
+        solve = False
+        for _ in range(looking.rng.choice([0, 1, 2])):
+            for life in (looking, other):
+                life.start_or_end(seed)
+            before = [(list(job.integer_target), job.integer_task_counts) for job in looking.grove.jobs]
+            seen.clear()
+            looking.rounding.try_next(looking.grove.capacity, lambda: seen.append(targets(looking)) is None)
+            assert [(job.integer_target, job.integer_task_counts) for job in looking.grove.jobs] == before
+            for group in looking.grove.groups:
+                sums = [sum(job.integer_target[j] for job in below(group)) for j in range(WIDTH)]
+                assert group.integer_target == sums
+            other.round(solve=False)
+            assert seen == [targets(other)]
+        other.rng.setstate(looking.rng.getstate())
+        solve = looking.change()
+        assert solve == other.change()
 
 
 @given(st.integers(0, 2**32))

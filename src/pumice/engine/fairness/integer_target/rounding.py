@@ -24,6 +24,8 @@ walk from the root, and everything is rounded from scratch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pumice.engine.fairness.fluid_target.solver_bounds import SolverBounds
 from pumice.engine.fairness.integer_target.covered_units import covered_tasks, covers_the_same
 from pumice.engine.fairness.integer_target.deficits import TOLERANCE
@@ -46,6 +48,7 @@ from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.fairness.share_tree.shared_vectors import shared_vector, shared_zeros
 from pumice.engine.fairness.share_tree.tree import ShareTree
 from pumice.engine.fairness.share_tree.tree_levels import levels_above
+from pumice.model.specs import Items
 
 HAIR = 4  # parts in this many: more than a target may be below the integer that it was set to
 
@@ -67,6 +70,7 @@ class IntegerTargets:
         self._unlike = UnlikeJobs()
         self._passes = UnitPasses(self._unlike, self._before)
         self._records: dict[ShareNode, PassRecord] = {}  # of nodes whose passes were found to stay as they are
+        self._replaced: dict[JobNode, tuple[list[int], dict[Items, int] | None]] = {}  # what the last run changed
         self._everything = True
 
     def forget_all(self) -> None:
@@ -102,17 +106,33 @@ class IntegerTargets:
         tree.moved.clear()
         tree.entitled_anew.clear()
         self._everything = False
+        self._replaced.clear()
         changed = [leaf for leaf, before in self._before.items() if self._has_changed(leaf, before)]
         self._before.clear()
         return changed
 
     def _has_changed(self, leaf: JobNode, whole: list[int]) -> bool:
         """Whether the integer target of a job differs from before, in amounts or in tasks."""
-        counts = count_integer_tasks(leaf)
-        if counts == leaf.integer_task_counts:
-            return leaf.integer_target != whole
+        before, counts = leaf.integer_task_counts, count_integer_tasks(leaf)
+        if counts == before and leaf.integer_target == whole:
+            return False
+        self._replaced[leaf] = whole, before
         leaf.integer_task_counts = counts
         return True
+
+    def try_next(self, capacity: list[int], ask: Callable[[], bool]) -> bool:
+        """Evaluate ``ask`` with the targets that the next run would set; then those of the last run are in force again.
+
+        The jobs whose targets differ count as moved, so that the next run starts from what the passes have handed out.
+        """
+        self.run(capacity)
+        answer = ask()
+        for leaf, (whole, counts) in self._replaced.items():
+            now = leaf.integer_target
+            add_to_targets(leaf, tuple([(j, n - now[j]) for j, n in enumerate(whole) if n != now[j]]), 1)
+            leaf.integer_target, leaf.integer_task_counts = whole, counts
+            self.tree.moved[leaf] = None
+        return answer
 
     def _note_shortfall(self, leaf: JobNode) -> None:
         """Record whether a job holds less than its integer target: no other job is owed anything."""

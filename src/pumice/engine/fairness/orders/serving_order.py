@@ -158,6 +158,10 @@ class ServingOrder:
         """Called before the actions of a cycle when something changed; returns the jobs whose target changed."""
         return []
 
+    def with_next_targets(self, ask: Callable[[], bool]) -> bool:
+        """Evaluate ``ask`` with the integer targets of the next rounding, if there are any."""
+        return ask()
+
 
 class HeapOrder(ServingOrder):
     """An order that picks minima of lazy heaps, one heap of children per node."""

@@ -190,6 +190,10 @@ class TargetOrder(HeapOrder):
             self.recount_candidate(leaf)
         return changed
 
+    def with_next_targets(self, ask: Callable[[], bool]) -> bool:
+        """Evaluate ``ask`` with the integer targets that follow from what is held now; targets stay as they are."""
+        return self.rounding.try_next(self.capacity, ask)
+
     # --- picking ---------------------------------------------------------------------------------------------
 
     @property
