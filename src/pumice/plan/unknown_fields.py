@@ -1,4 +1,4 @@
-"""Fields of a manifest that its CRD does not have, such as ``wieght``: a server drops them, and kubectl refuses them."""
+"""Fields of a manifest that its CRD does not have, such as ``wieght``: servers drop them, and kubectl refuses them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,10 @@ def table_lines(values: Values) -> Iterator[str]:
     """All tables."""
     policies: dict[str, Values] = values["policies"]
     resource = busiest_resource(policies)
-    rows = [[name, *_cells(policy["queues"]["root"], policy, resource)] for name, policy in policies.items()]
+    rows = [
+        [name, *_cells(policy["queues"]["root"], policy, resource, policy["queueShortfall"])]
+        for name, policy in policies.items()
+    ]
     yield from _lines(_columns("POLICY", resource), rows)
     for name, policy in policies.items():
         if len(policy["queues"]) == 1:
@@ -27,7 +30,7 @@ def table_lines(values: Values) -> Iterator[str]:
         heading = f"{click.style(name, bold=True)}: {duration(policy['seconds'])}, {resource} "
         yield f"{heading}{percent(policy['utilisation'][resource])} used"
         rows = [
-            [_indented(path, queue["depth"]), *_cells(queue, policy, resource)]
+            [_indented(path, queue["depth"]), *_cells(queue, policy, resource, queue["shortfall"])]
             for path, queue in policy["queues"].items()
         ]
         yield from _lines(_columns("QUEUE", resource), rows)
@@ -68,7 +71,7 @@ def _columns(first: str, resource: str) -> list[Column]:
     ]
 
 
-def _cells(queue: Values, policy: Values, resource: str) -> list[str]:
+def _cells(queue: Values, policy: Values, resource: str, shortfall: Values) -> list[str]:
     wait, slowdown = queue["wait"] or {}, queue["boundedSlowdown"] or {}
     return [
         f"{queue['jobs']:g}",
@@ -76,7 +79,7 @@ def _cells(queue: Values, policy: Values, resource: str) -> list[str]:
         f"{slowdown['mean']:.1f}" if slowdown else "-",
         percent(queue["meanShare"]),
         percent(queue["meanEntitledShare"]),
-        f"{queue['shortfall'][resource]:.1f}",
+        f"{shortfall[resource]:.1f}",
         f"{policy['idleWhileWaiting'][resource]:.1f}" if queue["depth"] == 0 else "",
         f"{queue['evictions']:g}",
         f"{queue['lost'][resource]:.1f}",

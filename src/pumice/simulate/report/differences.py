@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from math import fsum, sqrt
+from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
@@ -67,7 +67,7 @@ def _used(resource: str, run: RunFigures) -> float:
 
 
 def _shortfall(resource: str, run: RunFigures) -> float:
-    return fsum(queue.shortfall[resource] for queue in run.queues if queue.is_leaf)
+    return run.queue_shortfall[resource]
 
 
 def _lost(resource: str, run: RunFigures) -> float:
