@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.command import pumice_command
 from tests.simulate.samples import HEADING, workload_file
+from tests.support.in_process import pumice
 
 pytestmark = pytest.mark.process
 
@@ -107,3 +108,17 @@ def test_parquet_holds_the_lines_of_the_csv_or_says_what_to_install(tmp_path: Pa
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in table] == [row["id"] for row in rows]
     assert [row["wait"] for row in table] == [float(row["wait"]) for row in rows]
+
+
+@pytest.mark.parametrize("option", ["--speedup-arrivals", "--jitter"])
+def test_what_is_not_a_number_is_refused(tmp_path: Path, option: str) -> None:
+    done = pumice("simulate", workload_file(tmp_path, LINES), "--nodes", "2:cpu=8", "--repeat", "2", option, "nan")
+    assert done.status == 2
+    assert f"Invalid value for '{option}': 'nan' is not a number" in done.err
+
+
+def test_a_last_line_without_an_end_is_noted(tmp_path: Path) -> None:
+    path = workload_file(tmp_path, LINES.rstrip("\n"))
+    done = pumice("simulate", path, "--nodes", "2:cpu=8")
+    assert done.status == 0
+    assert f"note: {path}: the last line has no line end: was the file cut off?\n" in done.err
