@@ -20,6 +20,10 @@ CHANGES = 1
 REFUSED = 2
 
 
+class _NoPlanError(click.ClickException):
+    exit_code = REFUSED
+
+
 class _PlanCommand(ClusterCommand):
     """1 means that the change does something, so what prevents a plan, such as an unreachable cluster, is 2."""
 
@@ -27,7 +31,8 @@ class _PlanCommand(ClusterCommand):
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
-            error.exit_code = REFUSED
+            if error.exit_code == CHANGES:
+                raise _NoPlanError(error.message) from None
             raise
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class _Number(click.FloatRange):
     """A number within bounds. Every comparison with NaN is false, so ``FloatRange`` lets it pass."""
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number: float = super().convert(value, param, ctx)
         if isnan(number):
             self.fail(f"{value!r} is not a number", param, ctx)
