@@ -117,10 +117,12 @@ def simulate(
         return
     if workload is None:
         raise click.UsageError("missing argument WORKLOAD, or --log FOLDER")
+    file_names: dict[str, str] = {}
     if from_cluster:
         from pumice.cli.simulate.cluster_manifests import cluster_manifests
 
-        files = (*files, click.get_current_context().with_resource(cluster_manifests()))
+        manifests, cluster_name = click.get_current_context().with_resource(cluster_manifests())
+        files, file_names = (*files, manifests), {manifests: cluster_name}
     from pumice.simulate.node_groups import read_node_groups
     from pumice.simulate.policies import DEFAULT_POLICY, read_policy
     from pumice.simulate.report.report_files import report_folder
@@ -157,7 +159,7 @@ def simulate(
             jobs_folder=folder.jobs_folder,
         )
         runs = run_plans(plans, found.jobs)
-        values = report_values(runs, inputs_of(found, chosen, files, nodes), options)
+        values = report_values(runs, inputs_of(found, chosen, files, nodes, file_names), options)
         folder.write(values, runs, plans)
     print_report(values, output, out, folder.names)
 
