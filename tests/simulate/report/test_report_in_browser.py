@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import pumice_command
+from tests.cli.command import EXAMPLES, pumice_command
 from tests.simulate.samples import workload_file
 from tests.support.browser import CHROMIUM, MISSING, PageErrors, chromium
 
@@ -88,3 +88,22 @@ def test_many_queues_with_long_names_fit_a_telephone(tmp_path: Path) -> None:
     assert wide, "the page is wider than the window"
     for word in ("wait p95", "fcfs less steer", "95 % intervals"):
         assert word in text
+
+
+@pytest.mark.timeout(180)
+def test_the_report_of_a_decision_log_names_what_it_has(tmp_path: Path) -> None:
+    require_chromium()
+    done = pumice_command("simulate", "--log", EXAMPLES / "last-night", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        errors = PageErrors(page)
+        page.goto((tmp_path / "out" / "report.html").as_uri())
+        text = page.inner_text("body")
+    assert errors.unexpected() == []
+    assert "cycles" in page_summary(text) and "undefined" not in text and "NaN" not in text
+
+
+def page_summary(text: str) -> str:
+    """The line below the heading."""
+    return text.splitlines()[1] or text.splitlines()[2]

@@ -44,11 +44,13 @@ function length(seconds) {
   return `${seconds < 10 ? short(seconds) : Math.round(seconds)} s`;
 }
 
-// Ticks stand at whole hours between days, which a decimal of a day does not show.
+// Ticks stand at whole hours between days, and so on, which a decimal of a day does not show.
 function tickTime(seconds) {
-  const days = Math.floor(seconds / DAY), rest = seconds - days * DAY;
-  if (!days) return length(seconds);
-  return rest < 1 ? `${days} d` : `${days} d ${length(rest)}`;
+  const [unit, name, below] =
+    seconds >= DAY ? [DAY, "d", HOUR] : seconds >= HOUR ? [HOUR, "h", MINUTE] : [MINUTE, "min", 1];
+  const whole = Math.floor(seconds / unit), rest = Math.round((seconds - whole * unit) / below) * below;
+  if (!whole) return length(seconds);
+  return rest ? `${whole} ${name} ${length(rest)}` : `${whole} ${name}`;
 }
 
 // One decimal, unless it is a zero.
@@ -88,7 +90,7 @@ function plot(place, options, data) {
     {
       width: Math.max(240, Math.min(1500, room)),
       height: options.height ?? 280,
-      scales: { x: { time: false, ...options.x }, y: { range: (u, low, high) => [0, high > 0 ? high * 1.05 : 1] } },
+      scales: { x: { time: false, ...options.x }, y: { range: (u, low, high) => [0, options.most ?? (high > 0 ? high * 1.05 : 1)] } },
       axes: [
         axis(options.x ? { ...time, splits: logTimes, filter: (u, ticks) => ticks } : { ...time, incrs: TIME_STEPS }),
         axis({ size: 60, label: options.unit, labelSize: 20, labelFont: "12px system-ui, sans-serif", ...options.y }),
@@ -218,13 +220,19 @@ function draw() {
   const means = repeats > 1 ? `. Figures are means over ${repeats} repeats; plots over time show the first one` : "";
   document.title = `Simulation of ${workload.name}`;
   document.getElementById("summary").textContent =
-    `${workload.name}: ${workload.jobs} jobs, ${workload.tasks} tasks; ${Object.keys(report.policies).join(", ")}${means}`;
+    `${workload.name}: ${size(workload)}; ${Object.keys(report.policies).join(", ")}${means}`;
   compare();
   overTime();
   curves();
   perQueue();
   differences();
   inputs();
+}
+
+// A decision log has cycles instead of jobs.
+function size(input) {
+  const counted = ["jobs", "tasks", "cycles", "decisions"].filter((name) => input[name] !== undefined);
+  return counted.map((name) => `${amount(input[name])} ${name}`).join(", ");
 }
 
 function compare() {
@@ -288,11 +296,11 @@ function curves() {
     series.map((run) => [[...run.waits[0].map((time) => Math.max(1, time)), longest], [...run.waits[1], run.waits[1].at(-1) ?? 0]]).map(distinct),
   );
   const part = { value: (u, v) => (v === null ? "-" : percent(v)) };
-  plot(waits, { x: { distr: 3 }, label: "wait", unit: "jobs", series: series.map((run, i) => line(run, i, part)), y: { values: parts } }, joined);
+  plot(waits, { x: { distr: 3 }, label: "wait", unit: "jobs", most: 1.02, series: series.map((run, i) => line(run, i, part)), y: { values: parts } }, joined);
   const used = section("Utilisation", `The part of ${choice.resource} that is held.`);
   const capacity = (run) => report.policies[run.policy].capacity[choice.resource];
   const held = (run) => lasting(run.queues[0].used[choice.resource].map((level) => level / capacity(run)));
-  overlay(used, held, (run, i) => line(run, i, part), { unit: choice.resource, y: { values: parts } });
+  overlay(used, held, (run, i) => line(run, i, part), { unit: choice.resource, most: 1.02, y: { values: parts } });
   const evicted = section("Evictions", "Evicted tasks so far.");
   const counted = (run) => run.evictions.reduce((sums, count) => [...sums, sums.at(-1) + count], [0]);
   overlay(evicted, counted, line, { unit: "tasks" });
