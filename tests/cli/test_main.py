@@ -1,5 +1,6 @@
 """The command as a whole: help, version, how it ends."""
 
+import errno
 import sys
 
 import click
@@ -88,6 +89,19 @@ def test_internal_error_is_one_line_and_exit_status_70(monkeypatch, capsys):
     assert said.err.startswith("error: RuntimeError: first line (test_main.py:")
     assert said.err.count("\n") == 1
     assert "please report" in said.err
+
+
+def test_a_full_disk_is_no_bug(monkeypatch, capsys):
+    @click.command()
+    def writing():
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setitem(entry.cli.commands, "writing", writing)
+    monkeypatch.setattr(sys, "argv", ["pumice", "writing"])
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == 74
+    assert capsys.readouterr().err == "error: the output: No space left on device\n"
 
 
 def test_an_interrupt_ends_quietly(monkeypatch, capsys):

@@ -22,6 +22,19 @@ def test_null_removes_a_field_and_lists_are_replaced() -> None:
     assert merged_document(stored, None, {"spec": {"weight": None, "taints": [3]}}) == {"spec": {"taints": [3]}}
 
 
+def test_annotations_of_others_stay_when_a_manifest_has_none() -> None:
+    # kubectl writes "annotations": {} into what it keeps of a manifest without any.
+    applied = {"metadata": {"name": "a", "annotations": {}}, "spec": {"weight": 1}}
+    own = {LAST_APPLIED: json.dumps(applied), "example.com/by": "a controller"}
+    stored = {"metadata": {"name": "a", "annotations": own}, "spec": {"weight": 1}}
+    new = {"metadata": {"name": "a"}, "spec": {"weight": 3}}
+    merged = merged_document(stored, applied, new)
+    assert merged["metadata"]["annotations"] == own
+    assert list(changed_fields(stored, merged)) == [("spec.weight", 1, 3)]
+    applied["metadata"] = {"name": "a", "annotations": {"example.com/by": "a controller"}}
+    assert merged_document(stored, applied, new)["metadata"]["annotations"] == {LAST_APPLIED: own[LAST_APPLIED]}
+
+
 def test_new_object_is_the_manifest() -> None:
     assert merged_document(None, None, {"kind": "Queue"}) == {"kind": "Queue"}
 

@@ -78,6 +78,8 @@ def test_swf_jobs_are_gangs_of_processors(tmp_path: Path) -> None:
         ("a,0,q,,1,cpu=1,2,60,0\n", "FILE:2: gang: 2 is more than the 1 task of the job"),
         ("a,0,q,,9999999999,cpu=1,1,60,0\n", "FILE:2: tasks: 9999999999 is too large; must be at most 1000000"),
         ("a,0,,,1,cpu=1,1,60,0\n", "FILE:2: queue: must not be empty"),
+        ("a,0,q,,1,,1,60,0\n", "FILE:2: request: must not be empty"),
+        ("a,0,q,,1,cpu=1,1,60,2147483648\n", "FILE:2: priority: 2147483648 is too large; must be at most 2147483647"),
         ("a,0,q,,1,cpu=1\n", "FILE:2: 6 fields; the heading has 9"),
         ('a,0,"q,,1,cpu=1,1,60,0\n', "FILE:2: is not CSV: unexpected end of data"),
         (
@@ -138,10 +140,37 @@ def test_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     assert problems(str(tmp_path / "none")) == ["FILE: No such file or directory"]
     broken = tmp_path / "broken.gz"
     broken.write_bytes(gzip.compress((HEADING + GOOD).encode())[:30])
-    assert problems(str(broken)) == ["FILE: Compressed file ended before the end-of-stream marker was reached"]
+    assert problems(str(broken)) == [
+        "FILE: the gzip file is damaged or cut off after line 0: "
+        "Compressed file ended before the end-of-stream marker was reached",
+        "FILE: 0 jobs could be read; nothing was run",
+    ]
     latin = tmp_path / "latin.csv"
     latin.write_bytes(HEADING.encode() + b"\xe9,0,q,,1,cpu=1,1,60,0\n")
-    assert problems(str(latin))[0].startswith("FILE: is not UTF-8 text")
+    assert problems(str(latin)) == [
+        "FILE:2: is not UTF-8 text (byte 1 of the line)",
+        "FILE: 0 jobs could be read; nothing was run",
+    ]
+
+
+def test_damage_far_into_a_file_is_placed_and_what_comes_before_is_counted(tmp_path: Path) -> None:
+    lines = "".join(f"job-{n},{n},q,ann,1,cpu=1,1,{n * 7919 % 100_003},0\n" for n in range(4000))
+    latin = tmp_path / "latin.csv"
+    latin.write_bytes(HEADING.encode() + lines.encode() + b"caf\xe9,5000,q,,1,cpu=1,1,60,0\n")
+    found = problems(str(latin))
+    assert found[0] == "FILE:4002: is not UTF-8 text (byte 4 of the line)"
+    assert int(found[1].split()[1]) > 3000  # a block is decoded at once
+    broken = tmp_path / "broken.gz"
+    broken.write_bytes(gzip.compress((HEADING + lines).encode())[:-2000])
+    cut, read = problems(str(broken))
+    line = int(cut.partition("after line ")[2].partition(":")[0])
+    assert line > 1000
+    assert read == f"FILE: {line - 1} jobs could be read; nothing was run"
+
+
+def test_a_last_line_without_an_end_may_be_half_a_line(tmp_path: Path) -> None:
+    assert not scan(workload_file(tmp_path, GOOD)).unended
+    assert scan(workload_file(tmp_path, GOOD.rstrip("\n"))).unended
 
 
 @pytest.mark.parametrize(

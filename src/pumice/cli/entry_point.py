@@ -1,11 +1,13 @@
 """The entry point of all programs: errors become a message and an exit status, never a traceback.
 
 Exit status: 0 success; 1 failure (not found, refused, unreachable, an expectation that does not hold); 2 invalid usage
-or input; 70 internal error; 130 interrupted; 141 the reader of the output has closed it.
+or input; 70 internal error; 74 nothing more can be written; 130 interrupted; 141 the reader of the output has closed
+it.
 """
 
 from __future__ import annotations
 
+import errno
 import sys
 from typing import NoReturn
 
@@ -17,6 +19,7 @@ from pumice.input_errors import BadInput
 
 BAD_INPUT = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE
+NO_SPACE = 74  # EX_IOERR
 INTERRUPTED = 130
 
 
@@ -49,6 +52,9 @@ def _exit_status(command: click.Command, name: str) -> int:
             mistake = mistake.exceptions[0]  # the cause, not the task group around it
         import traceback
 
+        if isinstance(mistake, OSError) and mistake.errno in (errno.ENOSPC, errno.EDQUOT):
+            print_error(f"{mistake.filename or 'the output'}: {mistake.strerror}")
+            return NO_SPACE
         frame = traceback.extract_tb(mistake.__traceback__)[-1]
         what = f"{type(mistake).__name__}: {mistake}".splitlines()[0]
         print_error(

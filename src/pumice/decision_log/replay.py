@@ -81,6 +81,7 @@ class Outcome:
     events: int = 0
     decisions: int = 0  # that agree
     torn: bool = False  # whether the writer died in the middle of a line
+    ended: bool = False  # whether the file was replayed to its end
     difference: Difference | None = None
     notes: list[str] = field(default_factory=list)
     engine: Engine | None = None
@@ -141,6 +142,7 @@ def replay(
         else:
             raise reading.refuse("unexpected header record after the beginning of the file")
     outcome.torn = reading.torn
+    outcome.ended = True
     return outcome
 
 

@@ -15,6 +15,14 @@ from pumice.decision_log.replay import LogError, Outcome, Replayed, began, first
 from pumice.engine.engine import Engine
 
 
+class TooEarlyError(LogError):
+    """A log begins later than the time asked for. ``first`` is the time of its first cycle, if it has one."""
+
+    def __init__(self, message: str, first: int | None) -> None:
+        super().__init__(message)
+        self.first = first
+
+
 @dataclass(slots=True)
 class PastMoment:
     """A cluster after the last cycle at or before a time, in microseconds."""
@@ -22,6 +30,7 @@ class PastMoment:
     asked: int
     engine: Engine
     outcome: Outcome
+    is_last: bool  # no cycle is recorded after it
     recent: deque[Replayed] = field(default_factory=deque)  # the latest cycles, as far back as was asked for
 
     @property
@@ -46,7 +55,8 @@ def file_at(log: Path, at: int) -> Path:
         first = first_time(path)
         if first is not None and first <= at:
             return path
-    raise LogError(f"{log}: no cycle is recorded before the time asked for")
+    first = next((time for path in files if (time := first_time(path)) is not None), None)
+    raise TooEarlyError(f"{log}: no cycle is recorded before the time asked for", first)
 
 
 def past_moment(
@@ -64,4 +74,6 @@ def past_moment(
     outcome = replay(path, at=at, compare_targets=False, watch=watch, progress=progress)
     if outcome.engine is None:
         raise LogError(f"{path}: the file ends before its first cycle")
-    return PastMoment(at, outcome.engine, outcome, kept)
+    later = (file for file in begun_files(log) if file.name > path.name)
+    is_last = outcome.ended and all(first_time(file) is None for file in later)
+    return PastMoment(at, outcome.engine, outcome, is_last, kept)

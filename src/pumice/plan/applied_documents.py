@@ -18,8 +18,17 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def merged_document(stored: Object | None, applied: Object | None, new: Mapping[str, Any]) -> Object:
-    """The object after the manifest was applied."""
-    return _merged(stored, applied or {}, new) if stored is not None else dict(new)
+    """The object after the manifest was applied.
+
+    kubectl adds an annotation of its own to every manifest, so annotations are never removed as a whole: a manifest
+    without any takes away those that it had, and no others.
+    """
+    if stored is None:
+        return dict(new)
+    about = new.get("metadata")
+    if isinstance(about, Mapping) and "annotations" not in about and (stored.get("metadata") or {}).get("annotations"):
+        new = {**new, "metadata": {**about, "annotations": {}}}
+    return _merged(stored, applied or {}, new)
 
 
 def last_applied(stored: Object) -> Object | None:

@@ -18,6 +18,7 @@ from pumice.plan.applied_documents import changed_fields, merged_document
 from pumice.plan.change_file import Change
 from pumice.plan.plan_basis import PlanBasis
 from pumice.plan.rest_run import Eviction
+from pumice.plan.unknown_fields import unknown_fields
 from pumice.sim.manifest_files import Manifest
 from pumice.sim.manifest_translation import TranslatedManifest, manifest_name
 from pumice.sim.object_set import SPEC_TYPES
@@ -70,6 +71,10 @@ class _Application:
 
     def apply(self, manifest: Manifest) -> None:
         name = manifest_name(manifest.document)
+        unknown = list(unknown_fields(manifest.kind, manifest.document))
+        if unknown:
+            self.found.refused += [Problem(manifest.file, name, error.field, error.message) for error in unknown]
+            return
         stored = self._documents.get(name)
         document = merged_document(stored, self._basis.applied.get(name), manifest.document)
         there = stored is not None or self._is_there(manifest.document)

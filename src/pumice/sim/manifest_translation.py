@@ -26,7 +26,7 @@ from pumice.sim.job_expansion import expand_job
 from pumice.sim.object_set import SPEC_TYPES
 
 NAMESPACED_KINDS = ("Job", "Pod", "PodDisruptionBudget", "PodGroup", "ResourceQuota")
-KNOWN_KINDS = (*SPEC_TYPES, "Job", "Namespace", "PodDisruptionBudget", "Scenario")
+KNOWN_KINDS = tuple(dict.fromkeys((*SPEC_TYPES, "Job", "Namespace", "PodDisruptionBudget", "Scenario")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import fsum
 
 from kubebase.resource_vector import MEMORY
 from pumice.simulate.distribution import Distribution
@@ -62,6 +63,12 @@ class RunFigures:
     def root(self) -> QueueFigures:
         """The whole cluster."""
         return self.queues[0]
+
+    @property
+    def queue_shortfall(self) -> dict[str, float]:
+        """What all queues without queues below them are short of: one holding more does not make up for another."""
+        leaves = [queue for queue in self.queues if queue.is_leaf]
+        return {name: fsum(queue.shortfall[name] for queue in leaves) for name in self.capacity}
 
 
 def unit_of(index: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +52,16 @@ def plan_runs(
 
 
 def inputs_of(
-    workload: WorkloadFile, policies: Sequence[Policy], files: Sequence[str], nodes: Sequence[str]
+    workload: WorkloadFile,
+    policies: Sequence[Policy],
+    files: Sequence[str],
+    nodes: Sequence[str],
+    names: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """Every input with its SHA-256: the workload, manifests, tables of nodes, and configurations."""
+    """Every input with its SHA-256: the workload, manifests, tables of nodes, and configurations.
+
+    ``names`` says what files are called that exist for this run alone.
+    """
     inputs = [
         {
             "role": "workload",
@@ -66,7 +73,11 @@ def inputs_of(
             "skipped": sum(workload.skipped.values()),
         }
     ]
-    inputs += [_file_input("manifests", path) for given in files for path in _each_file(given)]
+    inputs += [
+        _file_input("manifests", path) | {"name": names.get(path, path)}
+        for given in files
+        for path in _each_file(given)
+    ]
     inputs += [_file_input("nodes", path) for path in nodes if Path(path).is_file()]
     for policy in policies:
         inputs += [_file_input(f"policy {policy.name}", path) for given in policy.files for path in _each_file(given)]

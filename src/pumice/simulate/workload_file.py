@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +44,7 @@ class WorkloadFile:
     last_submit: int
     queues: dict[str, int]  # queues as the file names them, with the line of the first job of each
     requests: dict[Request, int]  # different requests, with the line of the first job of each
+    unended: bool = False  # the last line has no end: the file may have been cut off within it
 
     def stream(self) -> Iterator[WorkloadJob]:
         """All jobs, in the order of submission."""
@@ -74,6 +75,16 @@ class _Scan:
     requests: dict[Request, int] = field(default_factory=dict)
     errors: list[RowError] = field(default_factory=list)
     wrong: int = 0
+    line: int = 0  # lines that were read
+    unended: bool = False
+
+    def lines(self, text: Iterable[str]) -> Iterator[str]:
+        """The lines of a text, counted."""
+        line = "\n"
+        for line in text:
+            self.line += 1
+            yield line
+        self.unended = not line.endswith(("\n", "\r"))
 
     def add_error(self, error: RowError) -> None:
         self.wrong += 1
@@ -102,15 +113,20 @@ def jobs_read(jobs: int) -> str:
 
 def scan(path: str, format_name: str = "auto") -> WorkloadFile:
     """Check a whole file; raises BadInput with its problems and the number of jobs that could be read."""
+    found = _Scan()
     try:
         kind = _detected(path) if format_name == "auto" else format_name
-        found = _scanned(path, kind)
+        _scan(path, kind, found)
         digest = file_hash(path)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise BadInput([Problem(path, "", "", reason)]) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        damaged = Problem(path, "", "", f"the gzip file is damaged or cut off after line {found.line}: {error}")
+        raise BadInput([damaged, Problem(path, "", "", jobs_read(found.jobs))]) from None
     except UnicodeDecodeError as error:
-        raise BadInput([Problem(path, "", "", f"is not UTF-8 text (byte {error.start})")]) from None
+        line, byte = _not_utf8(path) or (found.line + 1, error.start)
+        wrong = Problem(f"{path}:{line}", "", "", f"is not UTF-8 text (byte {byte + 1} of the line)")
+        raise BadInput([wrong, Problem(path, "", "", jobs_read(found.jobs))]) from None
+    except OSError as error:
+        raise BadInput([Problem(path, "", "", error.strerror or str(error))]) from None
     if not found.errors and not found.jobs:
         raise BadInput([Problem(path, "", "", "contains no job")])
     if found.errors:
@@ -129,6 +145,7 @@ def scan(path: str, format_name: str = "auto") -> WorkloadFile:
         found.last_submit,
         found.queues,
         found.requests,
+        found.unended,
     )
 
 
@@ -138,17 +155,26 @@ def file_hash(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _scanned(path: str, kind: str) -> _Scan:
-    found = _Scan()
+def _scan(path: str, kind: str, found: _Scan) -> None:
     with _opened(path) as binary, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as text:
-        for row in FORMATS[kind](text):
+        for row in FORMATS[kind](found.lines(text)):
             if isinstance(row, WorkloadJob):
                 found.add_job(row, SUBMIT_FIELDS[kind])
             elif isinstance(row, SkippedRow):
                 found.skipped[row.reason] = found.skipped.get(row.reason, 0) + 1
             else:
                 found.add_error(row)
-    return found
+
+
+def _not_utf8(path: str) -> tuple[int, int] | None:
+    """The first line that cannot be decoded, and the position in it: decoders know positions in a block only."""
+    with _opened(path) as binary:
+        for number, line in enumerate(binary, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                return number, error.start
+    return None
 
 
 def _detected(path: str) -> str:

@@ -129,10 +129,17 @@ def test_the_life_of_the_victim_up_to_a_time(log: Path) -> None:
         (("5", "tree", "late"), 2, "tree takes no job"),
         (("5", "tree", "--follow", "late"), 2, "takes no 'tree'"),
         (("yesterday",), 2, "'yesterday' is not a time"),
-        (("0",), 2, "no cycle is recorded before the time asked for"),
+        (("0",), 2, "no cycle is recorded before the time asked for; the first one was at 1.000000 s"),
         (("--follow", "nobody"), 1, "the log names no job nobody"),
     ],
 )
 def test_wrong_usage(log: Path, arguments: tuple[str, ...], status: int, message: str) -> None:
     found = pumice("at", *arguments, "--log", log)
     assert found.status == status and message in found.err and "Traceback" not in found.err
+
+
+def test_a_time_after_the_end_is_said_to_be_one(log: Path) -> None:
+    # Somebody who forgets the date gets the end of an old log for this morning.
+    after, within = pumice("at", "500", "--log", log), pumice("at", "10.5", "--log", log)
+    assert after.status == 0 and after.err == "note: the log ends at 11.000000 s; this is the last that it has\n"
+    assert within.err == ""

@@ -41,6 +41,32 @@ def test_exit_statuses(tmp_path: Path) -> None:
     assert plan("-f", EXAMPLES / "plan" / "refused.yaml", "--scenario", CLUSTER).exit_code == 2
 
 
+def test_a_cluster_that_cannot_be_reached_is_no_change(tmp_path: Path) -> None:
+    # 1 would tell a pipeline that the change does something, and that its plan was written.
+    kubeconfig = tmp_path / "kubeconfig"
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    config = {"clusters": [cluster], "contexts": [context], "users": [{"name": "u"}], "current-context": "c"}
+    kubeconfig.write_text(yaml.safe_dump(config))
+    done = plan("-f", CHANGE, "--kubeconfig", kubeconfig)
+    assert done.exit_code == 2 and "not reachable" in done.output
+
+
+def test_a_misspelt_field_is_refused(tmp_path: Path) -> None:
+    change = tmp_path / "change.yaml"
+    queue = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "research"},
+        "spec": {"wieght": 3},
+    }
+    change.write_text(yaml.safe_dump(queue))
+    done = plan("-f", change, "--scenario", CLUSTER)
+    assert done.exit_code == 2
+    assert f"{change}: Queue/research: spec.wieght: unknown field, did you mean 'weight'?" in done.output
+    assert "none is let in" in done.output
+
+
 def test_json_and_yaml_hold_the_same(tmp_path: Path) -> None:
     as_json, as_yaml = (plan("-f", CHANGE, "--scenario", CLUSTER, "-o", form) for form in ("json", "yaml"))
     values = json.loads(as_json.output)

@@ -34,9 +34,15 @@ def test_simulation_of_a_running_cluster_is_that_of_its_manifests(tmp_path: Path
         client = Client(read_kubeconfig(kubeconfig))
         for name in WEIGHTS:
             client.create(QUEUES.path(), queue(name))
+        server = client.access.server
         client.close()
-        live = pumice_command("simulate", path, "--from-cluster", "-o", "json", KUBECONFIG=str(kubeconfig))
+        live, again = (
+            pumice_command("simulate", path, "--from-cluster", "-o", "json", KUBECONFIG=str(kubeconfig))
+            for _ in range(2)
+        )
     assert (live.returncode, live.stderr) == (0, "")
+    assert live.stdout == again.stdout
+    assert [one["name"] for one in json.loads(live.stdout)["inputs"]][1] == f"the cluster at {server}"
     manifests = tmp_path / "queues.json"
     manifests.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*map(queue, WEIGHTS)]}))
     nodes = "2:cpu=8,memory=16Gi,pods=100"

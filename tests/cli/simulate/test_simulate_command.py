@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import os
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from pumice.input_errors import BadInput
 from tests.cli.command import pumice_command
 from tests.simulate.samples import HEADING, workload_file
+from tests.support.in_process import pumice
 
 pytestmark = pytest.mark.process
 
@@ -107,3 +111,51 @@ def test_parquet_holds_the_lines_of_the_csv_or_says_what_to_install(tmp_path: Pa
         rows = list(csv.DictReader(file))
     assert [row["id"] for row in table] == [row["id"] for row in rows]
     assert [row["wait"] for row in table] == [float(row["wait"]) for row in rows]
+
+
+@pytest.mark.parametrize("option", ["--speedup-arrivals", "--jitter"])
+def test_what_is_not_a_number_is_refused(tmp_path: Path, option: str) -> None:
+    done = pumice("simulate", workload_file(tmp_path, LINES), "--nodes", "2:cpu=8", "--repeat", "2", option, "nan")
+    assert done.status == 2
+    assert f"Invalid value for '{option}': 'nan' is not a number" in done.err
+
+
+def test_a_last_line_without_an_end_is_noted(tmp_path: Path) -> None:
+    path = workload_file(tmp_path, LINES.rstrip("\n"))
+    done = pumice("simulate", path, "--nodes", "2:cpu=8")
+    assert done.status == 0
+    assert f"note: {path}: the last line has no line end: was the file cut off?\n" in done.err
+
+
+def test_a_file_of_the_report_that_is_a_folder_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / "jobs.csv").mkdir(parents=True)
+    with pytest.raises(BadInput, match=r"--out: .*jobs\.csv is a folder"):
+        pumice("simulate", workload_file(tmp_path, LINES), "--nodes", "2:cpu=8", "--out", out)
+    assert [file.name for file in out.iterdir()] == ["jobs.csv"]
+
+
+def test_a_report_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: object, target: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(source))
+
+    monkeypatch.setattr(os, "replace", full)
+    out = tmp_path / "out"
+    with pytest.raises(BadInput, match=r"--out: .*report\.html: No space left on device"):
+        pumice("simulate", workload_file(tmp_path, LINES), "--nodes", "2:cpu=8", "--out", out)
+    assert sorted(file.name for file in tmp_path.rglob("*")) == ["out", "workload.csv"]
+
+
+def test_a_report_goes_to_a_folder_of_another_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = os.replace
+
+    def within(source: Path, target: Path) -> None:
+        assert out in source.parents, "only its own folder is certain to be on the same file system"
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", within)
+    out = tmp_path / "out"
+    out.mkdir()
+    done = pumice("simulate", workload_file(tmp_path, LINES), "--nodes", "2:cpu=8", "--out", out)
+    assert done.status == 0, done.err
+    assert sorted(file.name for file in out.iterdir()) == ["jobs.csv", "report.html", "report.json"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import stdev
+
 import pytest
 
 from pumice.simulate.figures import QueueFigures, RunFigures
@@ -22,6 +24,19 @@ def test_interval_is_that_of_the_pairs() -> None:
     assert evictions["mean"] == 2
     assert evictions["low"] == pytest.approx(2 - 4.303 / 3**0.5, abs=1e-6)
     assert evictions["high"] == pytest.approx(2 + 4.303 / 3**0.5, abs=1e-6)
+
+
+@pytest.mark.parametrize(("pairs", "quantile"), [(31, 2.042), (32, 2.040), (61, 2.000), (121, 1.980), (1000, 1.962)])
+def test_many_repeats_have_the_interval_of_their_number(pairs: int, quantile: float) -> None:
+    # Student's t for one degree of freedom less than there are pairs. Differences are 0 and 1 in turn.
+    differences = [i % 2 for i in range(pairs)]
+    runs = {
+        "a": [run("a", i, 0) for i in range(pairs)],
+        "b": [run("b", i, difference) for i, difference in enumerate(differences)],
+    }
+    (found,) = paired_differences(runs)
+    evictions = found["measures"]["evictions"]
+    assert evictions["high"] - evictions["mean"] == pytest.approx(quantile * stdev(differences) / pairs**0.5, rel=2e-3)
 
 
 def test_one_run_has_no_interval() -> None:

@@ -78,13 +78,21 @@ def at(
     try:
         if follow is not None:
             return _follow(log, follow, moment, output)
-        from pumice.decision_log.seek import past_moment
+        from pumice.decision_log.seek import TooEarlyError, past_moment
 
         assert moment is not None
         with _progress(log) as progress:
-            then = past_moment(log, moment, recent=round(last * SECOND), progress=progress)
+            try:
+                then = past_moment(log, moment, recent=round(last * SECOND), progress=progress)
+            except TooEarlyError as error:
+                if error.first is None:
+                    raise
+                raise LogError(f"{error}; the first one was at {time_text(error.first)}") from None
     except LogError as error:
         raise RefusedInputError(str(error)) from None
+    if then.is_last and then.asked - then.now > SECOND:
+        mark = click.style("note:", fg="yellow")
+        echo(f"{mark} the log ends at {time_text(then.now)}; this is the last that it has", err=True)
     if view == "why":
         return _why(then, job or "", output)
     _show(then, view, output)

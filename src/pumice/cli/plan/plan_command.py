@@ -20,8 +20,24 @@ CHANGES = 1
 REFUSED = 2
 
 
+class _NoPlanError(click.ClickException):
+    exit_code = REFUSED
+
+
+class _PlanCommand(ClusterCommand):
+    """1 means that the change does something, so what prevents a plan, such as an unreachable cluster, is 2."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            if error.exit_code == CHANGES:
+                raise _NoPlanError(error.message) from None
+            raise
+
+
 @click.command(
-    cls=ClusterCommand,
+    cls=_PlanCommand,
     examples="""
         # What would this file do to the running cluster?
         {me} -f queues.yaml
@@ -96,7 +112,8 @@ def plan(
     the kubeconfig is read.
 
     \b
-    Exit status: 0 nothing would change, 1 something would, 2 a part is refused, or the input is invalid.
+    Exit status: 0 nothing would change, 1 something would, 2 a part is refused, or there is no plan (invalid input, no
+    access to the cluster).
     """
     from pumice.plan.change_file import read_change
     from pumice.plan.plan_report import make_plan

@@ -16,9 +16,10 @@ _WRITTEN_BY_SERVERS = ("managedFields", "resourceVersion", "uid", "generation", 
 
 
 @contextmanager
-def cluster_manifests() -> Iterator[str]:
-    """The path of a file with the manifests; it is removed afterwards."""
+def cluster_manifests() -> Iterator[tuple[str, str]]:
+    """The path of a file with the manifests, which is removed afterwards, and what reports call it."""
     with closing(Cluster(None, "", "", everywhere=False)) as cluster, api_errors_as_messages():
+        name = f"the cluster at {cluster.client.access.server}"
         found = [
             _manifest(document, resource.api_version, resource.kind)
             for resource in (NODES, QUEUES, PRIORITY_CLASSES)
@@ -27,7 +28,7 @@ def cluster_manifests() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="pumice-simulate-") as folder:
         path = Path(folder) / "cluster.json"
         path.write_text(json.dumps({"kind": "List", "items": found}, sort_keys=True), encoding="utf-8")
-        yield str(path)
+        yield str(path), name
 
 
 def _manifest(document: dict[str, Any], version: str, kind: str) -> dict[str, Any]:
@@ -37,7 +38,10 @@ def _manifest(document: dict[str, Any], version: str, kind: str) -> dict[str, An
     status = document.get("status") or {}
     kept.pop("status", None)
     if kind == "Node":
-        kept["status"] = {name: status[name] for name in ("allocatable", "capacity", "conditions") if name in status}
+        kept["status"] = {name: status[name] for name in ("allocatable", "capacity") if name in status}
+        # The times of conditions change with every heartbeat, and the hash of the input should not.
+        conditions = [{name: one.get(name) for name in ("type", "status")} for one in status.get("conditions") or ()]
+        kept["status"] |= {"conditions": conditions} if conditions else {}
     elif status.get("state"):
         kept["status"] = {"state": status["state"]}
     return kept

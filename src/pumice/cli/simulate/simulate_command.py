@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
     from pumice.simulate.parallel_runs import AnyPlan
     from pumice.simulate.policies import Policy
     from pumice.simulate.workload_file import WorkloadFile
+
+
+class _Number(click.FloatRange):
+    """A number within bounds. Every comparison with NaN is false, so ``FloatRange`` lets it pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if isnan(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
 
 
 @click.command()
@@ -49,7 +60,7 @@ if TYPE_CHECKING:
     help="Format of the workload.",
 )
 @click.option("--until", type=DurationType(), help="Stop at this time of the workload.")
-@click.option("--speedup-arrivals", "speedup", type=click.FloatRange(0.001, 1000), default=1.0, show_default=True)
+@click.option("--speedup-arrivals", "speedup", type=_Number(0.001, 1000), default=1.0, show_default=True)
 @click.option(
     "--grace", type=DurationType(), default="30s", show_default=True, help="How long evicted tasks terminate."
 )
@@ -62,7 +73,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Run so often, each time with run times and arrivals that vary by chance.",
 )
-@click.option("--jitter", type=click.FloatRange(0, 2), default=0.1, show_default=True, help="How much they vary.")
+@click.option("--jitter", type=_Number(0, 2), default=0.1, show_default=True, help="How much they vary.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write report.html, report.json and jobs.csv to a folder.")
 @click.option("--parquet", is_flag=True, help="With --out: write jobs.parquet too; needs pyarrow.")
 @click.option(
@@ -106,10 +117,12 @@ def simulate(
         return
     if workload is None:
         raise click.UsageError("missing argument WORKLOAD, or --log FOLDER")
+    file_names: dict[str, str] = {}
     if from_cluster:
         from pumice.cli.simulate.cluster_manifests import cluster_manifests
 
-        files = (*files, click.get_current_context().with_resource(cluster_manifests()))
+        manifests, cluster_name = click.get_current_context().with_resource(cluster_manifests())
+        files, file_names = (*files, manifests), {manifests: cluster_name}
     from pumice.simulate.node_groups import read_node_groups
     from pumice.simulate.policies import DEFAULT_POLICY, read_policy
     from pumice.simulate.report.report_files import report_folder
@@ -146,7 +159,7 @@ def simulate(
             jobs_folder=folder.jobs_folder,
         )
         runs = run_plans(plans, found.jobs)
-        values = report_values(runs, inputs_of(found, chosen, files, nodes), options)
+        values = report_values(runs, inputs_of(found, chosen, files, nodes, file_names), options)
         folder.write(values, runs, plans)
     print_report(values, output, out, folder.names)
 
@@ -187,7 +200,9 @@ def refuse_same_names(policies: list[Policy]) -> None:
 
 def _print_notes(workload: WorkloadFile, policies: list[Policy]) -> None:
     for reason, count in sorted(workload.skipped.items()):
-        echo(f"note: {workload.path}: {count} jobs skipped, {reason}", err=True)
+        echo(f"note: {workload.path}: {count} {'job' if count == 1 else 'jobs'} skipped, {reason}", err=True)
+    if workload.unended:
+        echo(f"note: {workload.path}: the last line has no line end: was the file cut off?", err=True)
     for policy in policies:
         for note in policy.config.notes:
             echo(f"note: {policy.config_source}: {note}", err=True)

@@ -11,6 +11,14 @@ from pumice.cli.text_table import Column, Table
 
 Values = dict[str, Any]
 
+_MEASURES = {
+    "waitMean": "wait mean, s",
+    "waitP95": "wait p95, s",
+    "boundedSlowdownMean": "slowdown",
+    "evictions": "evicted tasks",
+    "neverStarted": "never started",
+    "hours": "length of the run, h",
+}
 _DAY, _HOUR, _MINUTE = 86400, 3600, 60
 
 
@@ -18,7 +26,10 @@ def table_lines(values: Values) -> Iterator[str]:
     """All tables."""
     policies: dict[str, Values] = values["policies"]
     resource = busiest_resource(policies)
-    rows = [[name, *_cells(policy["queues"]["root"], policy, resource)] for name, policy in policies.items()]
+    rows = [
+        [name, *_cells(policy["queues"]["root"], policy, resource, policy["queueShortfall"])]
+        for name, policy in policies.items()
+    ]
     yield from _lines(_columns("POLICY", resource), rows)
     for name, policy in policies.items():
         if len(policy["queues"]) == 1:
@@ -27,7 +38,7 @@ def table_lines(values: Values) -> Iterator[str]:
         heading = f"{click.style(name, bold=True)}: {duration(policy['seconds'])}, {resource} "
         yield f"{heading}{percent(policy['utilisation'][resource])} used"
         rows = [
-            [_indented(path, queue["depth"]), *_cells(queue, policy, resource)]
+            [_indented(path, queue["depth"]), *_cells(queue, policy, resource, queue["shortfall"])]
             for path, queue in policy["queues"].items()
         ]
         yield from _lines(_columns("QUEUE", resource), rows)
@@ -68,19 +79,19 @@ def _columns(first: str, resource: str) -> list[Column]:
     ]
 
 
-def _cells(queue: Values, policy: Values, resource: str) -> list[str]:
+def _cells(queue: Values, policy: Values, resource: str, shortfall: Values) -> list[str]:
     wait, slowdown = queue["wait"] or {}, queue["boundedSlowdown"] or {}
     return [
-        f"{queue['jobs']:g}",
+        _count(queue["jobs"]),
         *(duration(wait[key]) if wait else "-" for key in ("mean", "median", "p95", "max")),
         f"{slowdown['mean']:.1f}" if slowdown else "-",
         percent(queue["meanShare"]),
         percent(queue["meanEntitledShare"]),
-        f"{queue['shortfall'][resource]:.1f}",
+        f"{shortfall[resource]:.1f}",
         f"{policy['idleWhileWaiting'][resource]:.1f}" if queue["depth"] == 0 else "",
-        f"{queue['evictions']:g}",
+        _count(queue["evictions"]),
         f"{queue['lost'][resource]:.1f}",
-        f"{queue['neverStarted']:g}",
+        _count(queue["neverStarted"]),
     ]
 
 
@@ -93,7 +104,7 @@ def _difference_lines(differences: Sequence[Values]) -> Iterator[str]:
         [
             one["policy"],
             one["against"],
-            measure,
+            measure_name(measure),
             f"{found['mean']:+.1f}",
             f"{found['low']:+.1f} to {found['high']:+.1f}",
         ]
@@ -115,6 +126,19 @@ def _lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Iterator
 def _indented(path: str, depth: int) -> str:
     name = path.rpartition("/")[2]
     return name if depth == 0 else f"{'|  ' * (depth - 1)}|--{name}"
+
+
+def _count(number: float) -> str:
+    """A number of jobs or tasks; over repeats it is a mean."""
+    return f"{number:.0f}" if number == int(number) else f"{number:.1f}"
+
+
+def measure_name(measure: str) -> str:
+    """A measure of differences for people, with its unit."""
+    if measure in _MEASURES:
+        return _MEASURES[measure]
+    kind, _, resource = measure.partition(" ")
+    return f"{kind} {resource}-hours"
 
 
 def percent(part: float) -> str:

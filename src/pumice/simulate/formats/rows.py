@@ -9,6 +9,7 @@ from kubebase.field_error import FieldError
 from kubebase.resource_vector import ResourceError, milli_amounts
 from pumice.simulate.workload import SECOND, Request, WorkloadJob
 
+HIGHEST_PRIORITY = 2**31 - 1
 LONGEST = 10**10
 """Seconds: times of a workload are below this, so that sums of them stay exact."""
 MOST_TASKS = 1_000_000
@@ -59,6 +60,11 @@ def whole(text: str, field: str, *, least: int = 0, most: int | None = None) -> 
     if most is not None and number > most:
         raise FieldError(field, f"{number} is too large; must be at most {most}")
     return number
+
+
+def priority(text: str | None) -> int:
+    """A priority of Kubernetes, 32 bits with a sign; 0 if empty."""
+    return whole(text, "priority", least=-HIGHEST_PRIORITY - 1, most=HIGHEST_PRIORITY) if text else 0
 
 
 def request(amounts: dict[str, str], field: str) -> Request:

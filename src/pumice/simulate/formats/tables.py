@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from kubebase.field_error import FieldError
-from pumice.simulate.formats.rows import MOST_TASKS, Row, RowError, fields_wrong, gang_within, request, seconds, whole
+from pumice.simulate.formats.rows import (
+    MOST_TASKS,
+    Row,
+    RowError,
+    fields_wrong,
+    gang_within,
+    priority,
+    request,
+    seconds,
+    whole,
+)
 from pumice.simulate.workload import Request, WorkloadJob
 
 CSV_REQUIRED = ("id", "submit", "queue", "tasks", "request", "run_time")
@@ -83,10 +93,10 @@ def _csv_job(row: Cells, line: int) -> WorkloadJob:
         queue=_filled(row["queue"], "queue"),
         user=row.get("user") or "default",
         tasks=tasks,
-        request=_csv_request(row["request"]),
+        request=_csv_request(_filled(row["request"], "request")),
         gang=gang,
         run_time=seconds(row["run_time"], "run_time"),
-        priority=whole(row["priority"], "priority", least=-(2**31)) if row.get("priority") else 0,
+        priority=priority(row.get("priority")),
         line=line,
     )
 
@@ -117,7 +127,7 @@ def _trace_job(row: Cells, line: int) -> WorkloadJob:
         request=_trace_request(row["cpu_milli"], row["mem_mib"], row["gpu_milli"]),
         gang=replicas,
         run_time=seconds(row["duration_s"], "duration_s"),
-        priority=whole(row["priority"], "priority", least=-(2**31)) if row.get("priority") else 0,
+        priority=priority(row.get("priority")),
         line=line,
     )
 

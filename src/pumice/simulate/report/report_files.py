@@ -72,12 +72,24 @@ def report_folder(target: Path | None, *, parquet: bool = False) -> Iterator[Rep
         return
     if target.exists() and not target.is_dir():
         raise BadInput([Problem("--out", "", "", f"{target} is a file; name a folder")])
+    # Files can be moved within a file system only, and the folder may be the root of another one.
+    beside = target if target.exists() else target.absolute().parent
     try:
-        staging = Path(tempfile.mkdtemp(prefix=".pumice-simulate-", dir=target.absolute().parent))
-        (staging / "jobs").mkdir()
+        staging = Path(tempfile.mkdtemp(prefix=".pumice-simulate-", dir=beside))
     except OSError as error:
-        raise BadInput([Problem("--out", "", "", f"{target.absolute().parent}: {error.strerror}")]) from None
+        raise BadInput([Problem("--out", "", "", f"{beside}: {error.strerror}")]) from None
     try:
-        yield ReportFolder(target, staging, parquet)
+        (staging / "jobs").mkdir()
+        folder = ReportFolder(target, staging, parquet)
+        taken = [
+            Problem("--out", "", "", f"{target / name} is a folder")
+            for name in folder.names
+            if (target / name).is_dir()
+        ]
+        if taken:
+            raise BadInput(taken)
+        yield folder
+    except OSError as error:
+        raise BadInput([Problem("--out", "", "", f"{error.filename or target}: {error.strerror or error}")]) from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)

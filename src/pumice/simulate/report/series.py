@@ -23,7 +23,7 @@ def _series(run: RunFigures) -> dict[str, Any]:
         "step": run.series_width / SECOND,
         "evictions": run.evictions_series,
         "queues": [_queue_series(queue) for queue in run.queues],
-        "waits": _curve(run.root.waits),
+        "waits": _curve(run.root.waits, run.root.arrived),
     }
 
 
@@ -36,8 +36,11 @@ def _queue_series(queue: QueueFigures) -> dict[str, Any]:
     }
 
 
-def _curve(waits: Distribution) -> list[list[float]]:
-    """Waiting times and the part of jobs that waited no longer, in at most some hundred points."""
+def _curve(waits: Distribution, jobs: int) -> list[list[float]]:
+    """Times and the part of all jobs that had started by then, in at most some hundred points.
+
+    Jobs that never started keep a curve below 1: without them a policy that leaves the long waits out looks best.
+    """
     steps = list(waits.steps())
     stride = -(-len(steps) // CURVE_POINTS) or 1
     seen, times, parts = 0, [], []
@@ -45,5 +48,5 @@ def _curve(waits: Distribution) -> list[list[float]]:
         seen += count
         if i % stride == 0 or i == len(steps) - 1:
             times.append(round(middle / SECOND, 3))
-            parts.append(round(seen / waits.count, 6))
+            parts.append(round(seen / max(jobs, waits.count), 6))
     return [times, parts]

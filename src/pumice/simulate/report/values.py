@@ -45,6 +45,7 @@ def _policy(repeats: Sequence[RunFigures]) -> Values:
             for name, amount in capacity.items()
         },
         "idleWhileWaiting": _means(repeats, lambda run: run.idle_while_waiting),
+        "queueShortfall": _means(repeats, lambda run: run.queue_shortfall),
         "queues": {
             figures.path: _queue([run.queues[i] for run in repeats], [run.duration for run in repeats], capacity)
             for i, figures in enumerate(first.queues)
