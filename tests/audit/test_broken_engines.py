@@ -236,6 +236,21 @@ def test_evicts_one_too_many(trial: Trial) -> None:
     assert "ns/b-j4 would have its places if" in named(trial.certificate(), "minimal evictions")[0]
 
 
+def test_evicts_another_one_after_the_start(trial: Trial) -> None:
+    def greedy(shell: Shell, decisions: list[Decision]) -> list[Decision]:
+        taken = next((each for each in decisions if isinstance(each, Evict)), None)
+        if taken is None or shell.evictions:
+            return decisions
+        gone = {each.task for each in decisions if isinstance(each, Evict)}
+        more = next(key for key in shell.running_tasks("a") if key not in gone)
+        return [*decisions, replace(taken, task=more)]
+
+    shell = trial.start(change=greedy)
+    two_queues(shell)
+    fill_then_share(shell)
+    assert "no task of ns/b-j4 gets a place after it" in named(trial.certificate(), "evictions for a start")[0]
+
+
 def test_evicts_without_a_start(trial: Trial) -> None:
     def idle(shell: Shell, decisions: list[Decision]) -> list[Decision]:
         if any(isinstance(each, Evict) for each in decisions):
@@ -246,7 +261,7 @@ def test_evicts_without_a_start(trial: Trial) -> None:
     two_queues(shell)
     fill_then_share(shell)
     found = trial.certificate()
-    assert "no task of ns/b-j4 gets a place in this cycle" in str(found.findings.kept)
+    assert "no task of ns/b-j4 gets a place after it in this cycle" in str(found.findings.kept)
     assert found.findings.counts["evictions for a start"]
 
 

@@ -102,7 +102,6 @@ class EvictionRules:
         self._findings = findings
         self.checked: Counter[str] = Counter()  # by action
         self.weighed = 0  # victims whose need was judged
-        self._starting: set[str] = set()  # jobs that get places in this cycle
         self._before: dict[str, Counter[str]] = {}  # jobs that lose tasks: how many of each role ran
         self._doubted: list[tuple[Taking, list[Decision], list[LedgerTask]]] = []  # victims that seem not to be needed
 
@@ -111,7 +110,6 @@ class EvictionRules:
     def before(self, decisions: Sequence[Decision]) -> dict[int, Taking]:
         """Check what the victims are when the cycle begins; returns the transactions by the place where they end."""
         self._before, self._doubted = {}, []
-        self._starting = {each.job for each in decisions if each.does in ("pipeline", "bind")}
         for decision in decisions:
             if decision.does == "evict":
                 self.checked[decision.action] += 1
@@ -161,8 +159,8 @@ class EvictionRules:
 
     def took(self, taking: Taking) -> None:
         """Check that a transaction has a start, and needed all of its victims; later ones are not entered yet."""
-        if taking.preemptor not in self._starting:
-            message = f"no task of {taking.preemptor} gets a place in this cycle"
+        if not taking.claims:
+            message = f"no task of {taking.preemptor} gets a place after it in this cycle"
             self._findings.add("evictions for a start", taking.evictions[0], message)
         else:
             self._all_needed(taking)
