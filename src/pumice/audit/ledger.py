@@ -42,6 +42,9 @@ from pumice.model.specs import (
     Vector,
 )
 
+SUCCESSOR_WAIT = 60_000_000
+"""How long the successor of an evicted task is expected after the first cycle without the task, in microseconds."""
+
 
 @dataclass(eq=False, slots=True)
 class LedgerTask:
@@ -52,11 +55,20 @@ class LedgerTask:
     node: str | None
     started: int
     evicted: bool = False
+    replaced: bool = False  # whether it was evicted and has a successor already
 
     @property
     def holds(self) -> bool:
         """Whether it counts in what its job holds."""
         return self.status.held and self.spec.managed
+
+
+@dataclass(eq=False, slots=True)
+class AwaitedTask:
+    """An evicted task that is gone and has no successor; ``since``: the first cycle without it, None before that."""
+
+    spec: TaskSpec
+    since: int | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -68,11 +80,18 @@ class LedgerJob:
     phase: JobPhase = JobPhase.PENDING
     tasks: dict[str, LedgerTask] = field(default_factory=dict)
     successors: Counter[Vector] = field(default_factory=Counter)  # requests of evicted tasks that will come again
+    awaited: list[AwaitedTask] = field(default_factory=list)  # those whose requests count as demand until they do
 
     @property
     def waiting(self) -> list[LedgerTask]:
         """The tasks without a node."""
         return [task for task in self.tasks.values() if task.status is TaskStatus.PENDING]
+
+    @property
+    def to_come_again(self) -> list[TaskSpec]:
+        """The evicted tasks that have no successor yet: those that terminate, and those that are gone."""
+        leaving = (task for task in self.tasks.values() if task.evicted and not task.replaced)
+        return [*(task.spec for task in leaving), *(one.spec for one in self.awaited)]
 
     @property
     def started(self) -> list[LedgerTask]:
@@ -159,6 +178,7 @@ class Ledger:
         self.accounts = Accounts(self)
         self.moves = 0  # how often a task changed its status or node
         self.doubtful: set[str] = set()  # tasks that wait on a node, or have returned to pending: the log tells it not
+        self.awaits = False  # whether evicted tasks that are gone count until they have successors
         self.repelling = False  # whether pods were ever seen that keep others away
 
     # ---- the beginning of a file -----------------------------------------------------------------------------------
@@ -176,9 +196,10 @@ class Ledger:
             job = self._job(line.key)
             self._describe(job, read_object("job", line.object))
             job.phase = line.phase
+            job.awaited = [AwaitedTask(read_object("task", one.object), one.since) for one in line.awaited]
         else:
             spec = read_object("task", line.object)
-            self._enter(LedgerTask(spec, line.status, line.node, line.started, line.evicted))
+            self._enter(LedgerTask(spec, line.status, line.node, line.started, line.evicted, line.replaced))
         self.world = world
 
     # ---- events ----------------------------------------------------------------------------------------------------
@@ -219,6 +240,8 @@ class Ledger:
     def _change_job(self, spec: JobSpec) -> None:
         job = self._job(spec.key)
         before = job.spec
+        if before is not None and spec.minimum < before.minimum:
+            job.awaited.clear()
         if before is None or spec.phase is not JobPhase.PENDING:
             job.phase = spec.phase  # an older update does not take back that it was let in
         self._describe(job, spec)
@@ -254,7 +277,32 @@ class Ledger:
             elif task.spec.request != spec.request:
                 self._outside()
             self._leave(task)
-        self._enter(LedgerTask(spec, status, node, started, evicted and status is TaskStatus.RELEASING))
+        leaving = evicted and status is TaskStatus.RELEASING
+        replaced = leaving and task is not None and task.replaced
+        if task is not None and task.evicted and status is TaskStatus.FAILED:
+            self._await_successor(task)
+        self._enter(now := LedgerTask(spec, status, node, started, leaving, replaced))
+        if task is None or task.spec.job != spec.job or task.status > TaskStatus.RELEASING:
+            self._succeed(now)
+
+    def _await_successor(self, task: LedgerTask) -> None:
+        """An evicted task has ended: a controller may have to create it again."""
+        job = self.jobs.get(task.spec.job or "")
+        if task.spec.returns and not task.replaced and asks(task.spec.request) and job is not None and job.spec:
+            job.awaited.append(AwaitedTask(task.spec))
+
+    def _succeed(self, new: LedgerTask) -> None:
+        """A new task is the successor of an evicted one: of that of its name, else of the first that asks the same."""
+        job = self.jobs.get(new.spec.job or "")
+        if job is None or not new.spec.managed or not new.status.unfinished:
+            return
+        gone = [one for one in job.awaited if one.spec.key == new.spec.key]
+        gone += [one for one in job.awaited if alike(one.spec, new.spec)]
+        leaving = [task for task in job.tasks.values() if task.evicted and task.spec.returns and not task.replaced]
+        if gone:
+            job.awaited.remove(gone[0])
+        elif first := next((task for task in leaving if alike(task.spec, new.spec)), None):
+            first.replaced = True
 
     def _came(self, spec: TaskSpec) -> None:
         job = self.jobs.get(spec.job) if spec.job is not None and spec.managed else None
@@ -268,6 +316,8 @@ class Ledger:
             task = self.tasks.get(key)
             if task is not None:
                 self._leave(task)
+                if task.evicted:
+                    self._await_successor(task)
                 if task.evicted and task.spec.job in self.jobs:
                     self.jobs[task.spec.job].successors[task.spec.request] += 1
                 else:
@@ -275,6 +325,7 @@ class Ledger:
         elif kind == "job":
             if key in self.jobs:
                 self._describe(self.jobs[key], None)
+                self.jobs[key].awaited.clear()
                 self._forget_job(self.jobs[key])
                 self._outside()
         elif kind == "node":
@@ -300,7 +351,14 @@ class Ledger:
             self.move(task, TaskStatus.PENDING, None)
         elif event == "evictfailed" and task.status is TaskStatus.RELEASING and task.spec.status.held:
             self.move(task, task.spec.status, task.node)
-            task.evicted = False
+            task.evicted = task.replaced = False
+
+    def pass_time(self, now: int) -> None:
+        """A cycle runs: successors that have not come for ``SUCCESSOR_WAIT`` are not expected any more."""
+        for job in self.jobs.values() if self.awaits else ():
+            for one in job.awaited:
+                one.since = now if one.since is None else one.since
+            job.awaited = [one for one in job.awaited if one.since is None or now < one.since + SUCCESSOR_WAIT]
 
     # ---- decisions -------------------------------------------------------------------------------------------------
 
@@ -440,6 +498,16 @@ def add_to(total: list[int], amounts: Sequence[int], sign: int) -> None:
     for j, amount in enumerate(amounts):
         if amount:
             total[j] += sign * amount
+
+
+def alike(one: TaskSpec, other: TaskSpec) -> bool:
+    """Whether two tasks ask for the same."""
+    return asked(one) == asked(other)
+
+
+def asked(spec: TaskSpec) -> dict[int, int]:
+    """What a task asks for beside a place on a node, by resource."""
+    return {j: spec.request[j] for j in asks(spec.request)}
 
 
 def asks(request: Sequence[int]) -> list[int]:

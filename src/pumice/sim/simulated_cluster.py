@@ -71,7 +71,8 @@ class SimulatedCluster:
         """The cluster that an engine knows already, at the engine's time. Cycles take no time.
 
         Tasks with a node run, also those whose start the engine has not been told yet. Tasks that are leaving, now or
-        later, are there until ``remove_terminating``.
+        later, are there until ``remove_terminating``. Evicted tasks whose successors the engine awaits are those whose
+        controllers have still to notice.
         """
         config = engine.policy.config
         cluster = cls(ObjectSet(), engine.state.registry, config, cycle_length=0, controlled=controlled)
@@ -89,6 +90,7 @@ class SimulatedCluster:
                 cluster.put(replace(placed, status=TaskStatus.RUNNING))
             else:
                 cluster.objects.put(replace(placed, status=task.status) if task.status.on_node else task.spec)
+        cluster._gone = [one.spec for job in was.jobs for one in job.awaited]
         return cluster
 
     # --- objects ------------------------------------------------------------------------------------------------
@@ -149,10 +151,12 @@ class SimulatedCluster:
 
     @property
     def is_changing(self) -> bool:
-        """Whether the state will change without an event: pods terminate, tasks wait for victims, a cooldown ends."""
+        """Whether the state will change without an event: pods terminate or are awaited, tasks wait for victims, a
+        cooldown ends.
+        """
         engine = self.engine
         return (
-            bool(self.terminating or engine.context.pipelined.tasks)
+            bool(self.terminating or engine.context.pipelined.tasks or engine.state.successions.jobs)
             or engine.context.reclaimers.waits_for_cooldown(self.now)
             or engine.context.unstartable.has_unreported
         )

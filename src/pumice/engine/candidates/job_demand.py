@@ -55,10 +55,10 @@ def demand_of(
     for shape, waiting in job.pending.items() if waiting_counts else ():
         if shape.ask and shape not in barred:
             counts[shape.ask] = counts.get(shape.ask, 0) + len(waiting)
-    for shape, number in job.evicted.items() if waiting_counts else ():
+    for shape, number in job.unreplaced.items() if waiting_counts else ():
         # The job controller will recreate an evicted task. If it did not count until then, the victim's target would
-        # fall while the pod terminates, the preemptor's would rise, and preemption would take more than the targets
-        # justify afterwards.
+        # fall meanwhile, the preemptor's would rise, and preemption would take more than the targets justify
+        # afterwards.
         if shape.ask:
             counts[shape.ask] = counts.get(shape.ask, 0) + number
     floor: Items = ()
@@ -91,7 +91,7 @@ def demand_of(
 
 def _is_over(job: Job) -> bool:
     """Whether a job appears to have finished all its work: its minResources are no demand any more."""
-    busy = job.unfinished_tasks or job.evicted
+    busy = job.unfinished_tasks or job.unreplaced
     return not busy and (bool(job.task_count) or job.phase is JobPhase.COMPLETED)
 
 
@@ -148,10 +148,9 @@ def _counting_tasks(job: Job, waiting_shapes: Collection[TaskShape], *, evicted:
     counting = [
         task
         for task in job.each_task()
-        if task.status.held
-        or (task.status is TaskStatus.PENDING and task.shape in waiting_shapes)
-        or (task.evicted and evicted)
+        if task.status.held or (task.status is TaskStatus.PENDING and task.shape in waiting_shapes)
     ]
+    counting += job.unreplaced_tasks() if evicted else []
     return sorted(counting, key=lambda task: task.order)
 
 
