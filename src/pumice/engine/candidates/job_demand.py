@@ -17,7 +17,6 @@ from pumice.engine.candidates.oversized_jobs import could_start_anew, find_overs
 from pumice.engine.candidates.units import (
     GangCapacity,
     first_tasks,
-    gang_size,
     gang_tasks,
     missing_to_start,
     parts_of,
@@ -55,12 +54,14 @@ def demand_of(
     for shape, waiting in job.pending.items() if waiting_counts else ():
         if shape.ask and shape not in barred:
             counts[shape.ask] = counts.get(shape.ask, 0) + len(waiting)
+    again = 0
     for shape, number in job.unreplaced.items() if waiting_counts else ():
         # The job controller will recreate an evicted task. If it did not count until then, the victim's target would
         # fall meanwhile, the preemptor's would rise, and preemption would take more than the targets justify
         # afterwards.
         if shape.ask:
             counts[shape.ask] = counts.get(shape.ask, 0) + number
+            again += number
     floor: Items = ()
     if waiting_counts and job.spec.min_resources and not _is_over(job):
         asked = [(j, n) for j, n in enumerate(job.spec.min_resources) if n and j != PODS]
@@ -71,14 +72,15 @@ def demand_of(
         free += number if not shape.ask else 0
     for shape, waiting in job.pending.items():
         free += len(waiting) if not shape.ask else 0
-    gang = max(1, min(gang_size(job, start) - free, sum(counts.values())))
+    size = min(start - job.succeeded, job.unfinished_tasks + again)
+    gang = max(1, min(size - free, sum(counts.values())))
     parts = tuple(counts.items())
     if len(counts) > 1 or (start > 0 and job.spec.min_task_member):
         waiting_shapes = job.pending.keys() - barred if waiting_counts else frozenset()
         counting = _counting_tasks(job, waiting_shapes, evicted=waiting_counts)
         first: list[Task] = []
         if start > 0 and (job.spec.min_task_member or gang > 1):
-            first = _first_tasks(job, start, counting, nodes, capacity)
+            first = _first_tasks(job, size, counting, nodes, capacity)
             gang = max(1, sum(1 for task in first if task.shape.ask))
         path = _task_path(counting, first)
         parts = _pieces(path)
@@ -154,16 +156,15 @@ def _counting_tasks(job: Job, waiting_shapes: Collection[TaskShape], *, evicted:
     return sorted(counting, key=lambda task: task.order)
 
 
-def _first_tasks(job: Job, start: int, counting: list[Task], nodes: NodeTable, capacity: list[int]) -> list[Task]:
+def _first_tasks(job: Job, size: int, counting: list[Task], nodes: NodeTable, capacity: list[int]) -> list[Task]:
     """The tasks a job must start with, avoiding any that the empty cluster could not hold beside the others."""
-    unfinished = [task for task in counting if task.status.unfinished]
-    size = min(gang_size(job, start), len(unfinished))
-    held = Counter(task.shape for task in unfinished if task.status.held)
+    size = min(size, len(counting))
+    held = Counter(task.shape for task in counting if task.status.held)
     slots = slots_on_empty_nodes(job, nodes)
     room = GangCapacity({shape: count + held[shape] for shape, count in slots.items()}, capacity)
-    found = first_tasks(job, size, unfinished, room)
+    found = first_tasks(job, size, counting, room)
     if found is None:
-        found = first_tasks(job, size, unfinished)
+        found = first_tasks(job, size, counting)
     return found or []
 
 
