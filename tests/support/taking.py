@@ -83,7 +83,9 @@ class Shell:
         self.evictions: list[tuple[int, Evict]] = []  # with the cycle
         self.fails: Callable[[Decision], bool] = lambda _: False  # binds and evictions that can't be carried out
         self.leaving: dict[str, int] = {}  # evicted tasks, and the cycle after which each is gone
+        self.returns = False  # whether tasks say that they are made anew
         self.away: Callable[[], int | None] = lambda: 0  # for how many cycles a task is gone; None: for ever
+        self.pace = SECOND  # the time between two cycles
         self.gone: dict[str, tuple[TaskSpec, int]] = {}  # tasks that will be made anew, and in which cycle
         self.book = Book(engine) if audited else None
         self._number = 0
@@ -127,7 +129,6 @@ class Shell:
         minimums: Mapping[str, int] = {},
         labels: Mapping[str, str] = {},
         namespace: str = "ns",
-        returns: bool = False,
     ) -> str:
         """A job of tasks that ask for so much cpu and memory; returns its key."""
         self._number += 1
@@ -155,7 +156,7 @@ class Shell:
                     priority=priority,
                     constraints=constraints,
                     labels=labels,
-                    returns=returns,
+                    returns=self.returns,
                 )
             )
         return spec.key
@@ -188,8 +189,8 @@ class Shell:
     # --- time -------------------------------------------------------------------------------------------------------
 
     def cycle(self) -> list[Decision]:
-        """A second passes: decide, check, carry out."""
-        self.now += SECOND
+        """A second passes, or another ``pace``: decide, check, carry out."""
+        self.now += self.pace
         self.cycles += 1
         if self.book is not None:
             self.book.open()
