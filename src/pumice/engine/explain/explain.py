@@ -45,7 +45,7 @@ def explain(engine: Engine, key: str, now: int) -> WaitReport | None:
         return None
     answer = _about(engine, job)
     awaited = _awaited_successors(engine, job)
-    others = {name: other for other in engine.state.successions.jobs if (name := other.key) != key and _awaits(other)}
+    others = [other.key for other in engine.state.successions.jobs if other is not job and _awaits(other)]
     leaf = engine.tree.jobs.get(key)
     if leaf is None:
         _homeless(engine, job, answer)
@@ -55,7 +55,7 @@ def explain(engine: Engine, key: str, now: int) -> WaitReport | None:
     if others and answer.owed is False:
         answer.notes.append(
             f"{listed(sorted(others))} {'has' if len(others) == 1 else 'have'} evicted tasks whose successors do not "
-            "exist yet: what these are entitled to can be borrowed, but nobody is owed it"
+            "exist yet: others may borrow what is kept for these, but are not owed it"
         )
     summarize(answer)
     return answer
@@ -96,9 +96,14 @@ def _awaited_successors(engine: Engine, job: Job) -> list[str]:
     if not number or job.succession is None:
         return []
     ends = [one.until if one.until is not None else engine.now + WAIT for one in job.succession.awaited]
-    what = "1 evicted task is gone and has" if number == 1 else f"{number} evicted tasks are gone and have"
-    until = f"until then, and for {seconds(max(ends) - engine.now)} at most"
-    return [f"{what} not been created again: {until}, the job stays entitled as if it had been, and others may borrow"]
+    gone, counts, them = ("is gone and has", "it counts", "it")
+    if number > 1:
+        gone, counts, them = ("are gone and have", "they count", "them")
+    left = seconds(max(ends) - engine.now)
+    return [
+        f"{count(number, 'evicted task')} {gone} not been created again; {counts} for {left} more at most, and others "
+        f"may borrow what the job is entitled to for {them}"
+    ]
 
 
 # ---- jobs that are not in the tree -----------------------------------------------------------------------------
