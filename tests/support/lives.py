@@ -35,7 +35,7 @@ class Life:
     """A cluster with jobs that come and end, nodes and queues that close, binds and evictions that fail."""
 
     def __init__(self, engine: Any, seed: int, *, slow_controllers: bool = False) -> None:
-        """``slow_controllers``: evicted tasks come again after up to 50 s, or never."""
+        """``slow_controllers``: evicted tasks come again after up to 50 s, at once, or never."""
         self.rng = random.Random(seed)
         self.shell = Shell(engine, grace=self.rng.choice([0, 1, 3]), audited=False)
         self.world = Restless(self.shell, seed, Taste(nodes=4, depth=3, coupled=self.rng.random() < 0.5))
@@ -45,6 +45,7 @@ class Life:
             delays = random.Random(seed)
             self.shell.returns, self.shell.pace = True, 10 * SECOND
             self.shell.away = lambda: delays.choice([0, 1, 1, 3, 5, None])
+            self.shell.early = lambda: delays.random() < 0.3
         if self.rng.random() < 0.5:
             self.shell.fails = self._fails
 

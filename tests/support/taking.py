@@ -87,6 +87,8 @@ class Shell:
         self.away: Callable[[], int | None] = lambda: 0  # for how many cycles a task is gone; None: for ever
         self.pace = SECOND  # the time between two cycles
         self.gone: dict[str, tuple[TaskSpec, int]] = {}  # tasks that will be made anew, and in which cycle
+        self.early: Callable[[], bool] = lambda: False  # whether one of another name is made when a task is evicted
+        self._replaced: set[str] = set()  # those whose successors were made then
         self.book = Book(engine) if audited else None
         self._number = 0
 
@@ -208,11 +210,17 @@ class Shell:
                 self.evictions.append((self.cycles, decision))
                 self.put(replace(self.tasks[decision.task], status=TaskStatus.RELEASING))
                 self.leaving[decision.task] = self.cycles + self.grace
+                if self.early():
+                    self._replaced.add(decision.task)
+                    self._number += 1
+                    spec = self.tasks[decision.task]
+                    self._make_anew(replace(spec, name=f"{spec.name.split('+')[0]}+{self._number}"))
         for key in [key for key, cycle in self.leaving.items() if cycle <= self.cycles]:
             del self.leaving[key]
             spec = self.tasks[key]
             self.engine.apply(Gone(TaskSpec, key))
-            away = self.away()
+            away = self.away() if key not in self._replaced else None
+            self._replaced.discard(key)
             if away is None:
                 del self.tasks[key]
             elif away:

@@ -192,11 +192,11 @@ class SimulatedCluster:
             self.refresh_phases([task.job])
 
     def _recreate_absent(self) -> None:
-        """Create the pods again whose controllers have taken their time; not those of jobs that were deleted."""
+        """Create pods again whose controllers have taken their time; not those of jobs that were deleted meanwhile."""
         due = [task for task, cycle in self._absent if cycle <= self.cycles]
         self._absent = [(task, cycle) for task, cycle in self._absent if cycle > self.cycles]
         for task in due:
-            if task.job in self.objects.jobs:
+            if task.job in self.objects.jobs and task.key not in self.objects.tasks:
                 self._recreate(task)
 
     def _remove_terminated(self, *, noticed: bool = True) -> None:
