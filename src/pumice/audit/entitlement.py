@@ -16,7 +16,8 @@ from typing import Any
 from kubebase.resource_vector import PODS
 from pumice.audit.exact_fluid import exact_fluid
 from pumice.audit.findings import Findings
-from pumice.audit.ledger import Ledger, LedgerJob, add_to, asks
+from pumice.audit.ledger import Ledger
+from pumice.audit.ledger_entries import LedgerJob, add_to, asks
 from pumice.audit.policy import SECOND, AuditedPolicy
 from pumice.audit.waiting_units import WaitingUnit, fits_empty, waiting_units
 from pumice.model.queue_tree import Path

@@ -10,11 +10,19 @@ ended. The successor of an evicted pod is no such change.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from kubebase.resource_vector import PODS
+from pumice.audit.ledger_entries import (
+    AwaitedTask,
+    LedgerJob,
+    LedgerNode,
+    LedgerTask,
+    add_to,
+    asks,
+    await_successor,
+    take_place,
+)
 from pumice.audit.log_lines import (
     ChangedLine,
     Decision,
@@ -39,128 +47,7 @@ from pumice.model.specs import (
     Quota,
     TaskSpec,
     TaskStatus,
-    Vector,
 )
-
-SUCCESSOR_WAIT = 60_000_000
-"""How long the successor of an evicted task is expected after the first cycle without the task, in microseconds."""
-
-
-@dataclass(eq=False, slots=True)
-class LedgerTask:
-    """A task: its object, and its status and node by object or decision."""
-
-    spec: TaskSpec
-    status: TaskStatus
-    node: str | None
-    started: int
-    evicted: bool = False
-    replaced: bool = False  # whether it was evicted and has a successor already
-
-    @property
-    def holds(self) -> bool:
-        """Whether it counts in what its job holds."""
-        return self.status.held and self.spec.managed
-
-
-@dataclass(eq=False, slots=True)
-class AwaitedTask:
-    """An evicted task that is gone and has no successor; ``since``: the first cycle without it, None before that."""
-
-    spec: TaskSpec
-    since: int | None = None
-
-
-@dataclass(eq=False, slots=True)
-class LedgerJob:
-    """A job; ``spec`` is None while only its tasks are known."""
-
-    key: str
-    spec: JobSpec | None = None
-    phase: JobPhase = JobPhase.PENDING
-    tasks: dict[str, LedgerTask] = field(default_factory=dict)
-    successors: Counter[Vector] = field(default_factory=Counter)  # requests of evicted tasks that will come again
-    awaited: list[AwaitedTask] = field(default_factory=list)  # those whose requests count as demand until they do
-
-    @property
-    def waiting(self) -> list[LedgerTask]:
-        """The tasks without a node."""
-        return [task for task in self.tasks.values() if task.status is TaskStatus.PENDING]
-
-    @property
-    def to_come_again(self) -> list[TaskSpec]:
-        """The evicted tasks that have no successor yet: those that terminate, and those that are gone."""
-        leaving = (task for task in self.tasks.values() if task.evicted and not task.replaced)
-        return [*(task.spec for task in leaving), *(one.spec for one in self.awaited)]
-
-    @property
-    def started(self) -> list[LedgerTask]:
-        """The tasks that were given their node and keep it; not those that wait for victims to leave."""
-        return [task for task in self.tasks.values() if TaskStatus.BINDING <= task.status <= TaskStatus.RUNNING]
-
-    @property
-    def succeeded(self) -> list[LedgerTask]:
-        """The tasks that have succeeded."""
-        return [task for task in self.tasks.values() if task.status is TaskStatus.SUCCEEDED]
-
-    @property
-    def gang(self) -> int:
-        """How many tasks must run together: its minimum less what has succeeded, and no more than are unfinished."""
-        unfinished = sum(task.status.unfinished for task in self.tasks.values())
-        return min((self.spec.minimum if self.spec else 1) - len(self.succeeded), unfinished)
-
-    def missing(self, tasks: Sequence[LedgerTask]) -> int:
-        """How many tasks are missing to these until they are a gang; 0 or less: none."""
-        if self.spec is None:
-            return 0
-        missing = self.gang - len(tasks)
-        if missing <= 0 < len(self.spec.min_task_member):
-            roles = Counter(task.spec.role for task in (*tasks, *self.succeeded))
-            missing = sum(max(0, least - roles[role]) for role, least in self.spec.min_task_member.items())
-        return missing
-
-    def lacks(self, tasks: Sequence[LedgerTask]) -> str:
-        """What these tasks lack to the minimum of the job; "" if nothing."""
-        if self.spec is None:
-            return ""
-        if len(tasks) < self.gang:
-            return f"{len(tasks)} of at least {self.gang} tasks"
-        roles = Counter(task.spec.role for task in (*tasks, *self.succeeded))
-        for role, least in self.spec.min_task_member.items():
-            if roles[role] < least:
-                return f"{roles[role]} of at least {least} tasks of role {role}"
-        return ""
-
-
-@dataclass(eq=False, slots=True)
-class LedgerNode:
-    """A node; ``spec`` is None while the Node object is gone and tasks are still there."""
-
-    name: str
-    spec: NodeSpec | None = None
-    tasks: dict[str, LedgerTask] = field(default_factory=dict)
-    idle: list[int] | None = None  # what is left beside everybody and all claims; None: not counted yet
-
-    @property
-    def schedulable(self) -> bool:
-        """Whether new tasks may start here."""
-        return self.spec is not None and self.spec.ready and not self.spec.unschedulable
-
-    def room(self, *, leaving: bool, claims: bool) -> list[int]:
-        """What is left beside the tasks; ``leaving``: without those being deleted, ``claims``: with pipelined ones."""
-        left = list(self.spec.allocatable) if self.spec is not None else []
-        for task in self.tasks.values():
-            gone = leaving and task.status is TaskStatus.RELEASING
-            takes = claims if task.status is TaskStatus.PIPELINED else not gone
-            if takes:
-                add_to(left, task.spec.request, -1)
-        return left
-
-    def free(self) -> list[int]:
-        """What is left beside all tasks and claims."""
-        if self.idle is None:
-            self.idle = self.room(leaving=False, claims=True)
-        return self.idle
 
 
 class Ledger:
@@ -280,29 +167,10 @@ class Ledger:
         leaving = evicted and status is TaskStatus.RELEASING
         replaced = leaving and task is not None and task.replaced
         if task is not None and task.evicted and status is TaskStatus.FAILED:
-            self._await_successor(task)
+            await_successor(self.jobs.get(task.spec.job or ""), task)
         self._enter(now := LedgerTask(spec, status, node, started, leaving, replaced))
         if task is None or task.spec.job != spec.job or task.status > TaskStatus.RELEASING:
-            self._succeed(now)
-
-    def _await_successor(self, task: LedgerTask) -> None:
-        """An evicted task has ended: a controller may have to create it again."""
-        job = self.jobs.get(task.spec.job or "")
-        if task.spec.returns and not task.replaced and asks(task.spec.request) and job is not None and job.spec:
-            job.awaited.append(AwaitedTask(task.spec))
-
-    def _succeed(self, new: LedgerTask) -> None:
-        """A new task is the successor of an evicted one: of that of its name, else of the first that asks the same."""
-        job = self.jobs.get(new.spec.job or "")
-        if job is None or not new.spec.managed or not new.status.unfinished:
-            return
-        gone = [one for one in job.awaited if one.spec.key == new.spec.key]
-        gone += [one for one in job.awaited if alike(one.spec, new.spec)]
-        leaving = [task for task in job.tasks.values() if task.evicted and task.spec.returns and not task.replaced]
-        if gone:
-            job.awaited.remove(gone[0])
-        elif first := next((task for task in leaving if alike(task.spec, new.spec)), None):
-            first.replaced = True
+            take_place(self.jobs.get(spec.job or ""), now)
 
     def _came(self, spec: TaskSpec) -> None:
         job = self.jobs.get(spec.job) if spec.job is not None and spec.managed else None
@@ -317,7 +185,7 @@ class Ledger:
             if task is not None:
                 self._leave(task)
                 if task.evicted:
-                    self._await_successor(task)
+                    await_successor(self.jobs.get(task.spec.job or ""), task)
                 if task.evicted and task.spec.job in self.jobs:
                     self.jobs[task.spec.job].successors[task.spec.request] += 1
                 else:
@@ -354,11 +222,9 @@ class Ledger:
             task.evicted = task.replaced = False
 
     def pass_time(self, now: int) -> None:
-        """A cycle runs: successors that have not come for ``SUCCESSOR_WAIT`` are not expected any more."""
+        """A cycle runs: some successors are not expected any more."""
         for job in self.jobs.values() if self.awaits else ():
-            for one in job.awaited:
-                one.since = now if one.since is None else one.since
-            job.awaited = [one for one in job.awaited if one.since is None or now < one.since + SUCCESSOR_WAIT]
+            job.pass_time(now)
 
     # ---- decisions -------------------------------------------------------------------------------------------------
 
@@ -489,27 +355,3 @@ class Ledger:
 def _decisive(spec: JobSpec) -> tuple[object, ...]:
     """What others have to do with of a job."""
     return (spec.queue, spec.minimum, spec.min_resources, spec.priority_class, spec.preemptable)
-
-
-def add_to(total: list[int], amounts: Sequence[int], sign: int) -> None:
-    """Add a vector, which may be of another length."""
-    if len(amounts) > len(total):
-        total.extend([0] * (len(amounts) - len(total)))
-    for j, amount in enumerate(amounts):
-        if amount:
-            total[j] += sign * amount
-
-
-def alike(one: TaskSpec, other: TaskSpec) -> bool:
-    """Whether two tasks ask for the same."""
-    return asked(one) == asked(other)
-
-
-def asked(spec: TaskSpec) -> dict[int, int]:
-    """What a task asks for beside a place on a node, by resource."""
-    return {j: spec.request[j] for j in asks(spec.request)}
-
-
-def asks(request: Sequence[int]) -> list[int]:
-    """The resources that a request names, except places on a node."""
-    return [j for j, amount in enumerate(request) if amount and j != PODS]
