@@ -11,7 +11,7 @@ requests the same. Nobody waits for ever: ``WAIT`` after the cycle that saw a ta
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pumice.model.specs import JobSpec, TaskStatus
 
@@ -22,15 +22,18 @@ if TYPE_CHECKING:
 WAIT = 60_000_000
 """How long the successor of an evicted task is expected after the task is gone (microseconds of cluster time).
 
-Controllers create it within a second; a busy one, or one that backs off after failures, takes some tens of them.
+Long enough for a controller that is busy, or that backs off after its first failures.
 """
 
 
-class Awaited(NamedTuple):
+class Awaited:
     """An evicted task that is gone and has no successor."""
 
-    task: Task  # as it was when it terminated
-    since: int | None  # the first cycle without it; None: that has not run yet
+    __slots__ = ("since", "task")
+
+    def __init__(self, task: Task, since: int | None = None) -> None:
+        self.task = task  # as it was when it terminated
+        self.since = since  # the first cycle without it; None: that has not run yet
 
     @property
     def until(self) -> int | None:
@@ -121,7 +124,7 @@ def _end(job: Job, task: Task, *, expected: bool) -> None:
         found.replaced.pop(task.key, None)
     if expected and not replaced and task.shape.ask and job.spec is not None:
         found = job.succession = found or Succession()
-        found.awaited.append(Awaited(task, None))
+        found.awaited.append(Awaited(task))
     _tidy(job)
 
 
@@ -166,8 +169,9 @@ def _pass_time(job: Job, now: int) -> bool:
     if found is None:
         return False
     before = len(found.awaited)
-    dated = [one if one.since is not None else Awaited(one.task, now) for one in found.awaited]
-    found.awaited = [one for one in dated if one.until is None or one.until > now]
+    for one in found.awaited:
+        one.since = now if one.since is None else one.since
+    found.awaited = [one for one in found.awaited if one.until is None or one.until > now]
     _tidy(job)
     return len(found.awaited) < before
 
