@@ -66,7 +66,7 @@ class Heading(Record, tag="log"):
     standing: int = 0  # number of lines of the cluster snapshot
     machine: str = ""
     follows: str = ""  # the chain of the last line before this file; empty: it is the first, or the one before has none
-    awaits: bool = True  # whether evicted tasks that are gone count until they have successors
+    awaits: bool = False  # whether evicted tasks that are gone count until they have successors
 
 
 class Memories(Record, tag="memory"):
