@@ -13,9 +13,11 @@ from pumice.decision_log.writer import DecisionLog
 from pumice.engine.candidates import job_demand
 from pumice.engine.decisions import Bind
 from pumice.engine.events import Changed
+from pumice.engine.state import succession
+from pumice.engine.state.job import Job
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
 from tests.support.recorded import Recorded
-from tests.support.taking import SECOND, taking_engine
+from tests.support.taking import SECOND, Shell, taking_engine
 
 
 def test_requests_of_pods_that_came_before_a_resource_was_known(tmp_path: Path) -> None:
@@ -79,3 +81,45 @@ def test_an_engine_that_counts_it_as_demand_is_found_out(tmp_path: Path, monkeyp
     found = lowered_capability(tmp_path)
     assert set(found.findings.counts) == {"entitlement"}
     assert "queue b" in str(found.findings.kept)
+
+
+def absent_tasks(folder: Path) -> Certificate:
+    """12 cpu, three equal queues. Evicted tasks of a are gone for good in second 3, and then c's job is taken away."""
+    log = DecisionLog(folder)
+    shell = Shell(Recorded(taking_engine(), log), audited=False)  # type: ignore[arg-type]  # a stand-in for an engine
+    shell.returns, shell.away = True, lambda: None
+    shell.node("n0", 12)
+    for queue in "abc":
+        shell.queue(f"root/{queue}")
+    shell.job("a", [(1,)] * 12, name="a")
+    shell.cycle()
+    for name in "bc":
+        shell.job(name, [(1,)] * 12, name=name)
+    for _ in range(3):
+        shell.cycle()
+    shell.end_job("ns/c")
+    for second in range(5, 75):
+        if second == 64:
+            shell.job("c", [(1,)], name="late")
+        shell.cycle()
+    log.close()
+    return audit(folder)
+
+
+def test_evicted_tasks_that_are_gone_count_for_a_while(tmp_path: Path) -> None:
+    found = absent_tasks(tmp_path)
+    assert found.clean, found.findings.kept
+    assert found.recomputed >= 4 and not found.not_recomputed
+
+
+def test_an_engine_that_forgets_evicted_tasks_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Job, "unreplaced", property(lambda job: job.evicted))
+    found = absent_tasks(tmp_path)
+    assert set(found.findings.counts) == {"entitlement"}
+    assert "queue a" in str(found.findings.kept)
+
+
+def test_an_engine_that_awaits_them_too_long_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(succession, "WAIT", 65 * SECOND)
+    found = absent_tasks(tmp_path)
+    assert set(found.findings.counts) == {"entitlement"}

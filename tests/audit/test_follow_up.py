@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pumice.audit.eviction_rules import takings_of
+from pumice.audit.eviction_rules import Taking, takings_of
 from pumice.audit.findings import Findings
 from pumice.audit.follow_up import PATIENT_CYCLES, FollowUp
 from pumice.audit.ledger import Ledger
@@ -26,9 +28,9 @@ def task(name: str, status: TaskStatus = TaskStatus.PENDING, request: Vector = (
     return TaskSpec("ns", name, request, f"ns/{job or name}", node=node, status=status)
 
 
-def decision(does: str, name: str, preemptor: str = "", action: str = "", job: str = "") -> Decision:
+def decision(does: str, name: str, preemptor: str = "", action: str = "", job: str = "", node: str = "n0") -> Decision:
     taker = preemptor and f"ns/{preemptor}"
-    return Decision(does, task=f"ns/{name}", job=f"ns/{job or name}", node="n0", preemptor=taker, action=action)
+    return Decision(does, task=f"ns/{name}", job=f"ns/{job or name}", node=node, preemptor=taker, action=action)
 
 
 def test_a_place_may_be_awaited_while_others_on_the_node_leave() -> None:
@@ -155,3 +157,39 @@ def test_two_jobs_evict_each_other_in_vain_only_if_both_hold_what_they_held_befo
     tell(ledger, *(Changed(task(name, TaskStatus.RUNNING, job="x")) for name in (["x", "x2"] if spare else ["x"])))
     decide(decision("evict", "x", "v", "reclaim"), decision("pipeline", "v"))
     assert findings.counts["no eviction cycles"] == cycles
+
+
+def gang_on_two_nodes(least: int) -> Findings:
+    """x-0 has the room of v, which is gone; x-1 that of w on another node, which leaves for y and takes long.
+
+    ``least``: how many of the two must start together.
+    """
+    ledger, findings = Ledger(["cpu"]), Findings()
+    follow_up = FollowUp(findings)
+    tell(ledger, *(Changed(NodeSpec(name, (2,))) for name in ("n0", "n1")), Changed(Queue("q")))
+    tell(ledger, *(Changed(JobSpec("ns", name, "q")) for name in "vwy"))
+    tell(ledger, Changed(JobSpec("ns", "x", "q", min_member=least)))
+    tell(ledger, Changed(task("v", TaskStatus.RUNNING)), Changed(replace(task("w", TaskStatus.RUNNING), node="n1")))
+    tell(ledger, *(Changed(task(name, job="x")) for name in ("x-0", "x-1")))
+    decided = [
+        decision("evict", "w", "y", "reclaim", node="n1"),
+        decision("evict", "v", "x", "reclaim"),
+        decision("pipeline", "x-0", job="x"),
+        decision("pipeline", "x-1", job="x", node="n1"),
+    ]
+    for each in decided:
+        ledger.decide(each, 0)
+    claim = Taking([decided[1]], [decided[2]], end=2)
+    follow_up.after(ledger, [claim], decided)
+    tell(ledger, Gone(TaskSpec, "ns/v"))
+    for _ in range(3 * PATIENT_CYCLES):
+        follow_up.before(ledger, ())
+    return findings
+
+
+def test_a_gang_waits_for_victims_of_others_on_its_other_nodes() -> None:
+    assert not gang_on_two_nodes(2).counts
+
+
+def test_a_task_that_could_start_by_itself_does_not() -> None:
+    assert gang_on_two_nodes(1).counts["evictions for a start"] == 1

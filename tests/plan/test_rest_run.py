@@ -7,9 +7,10 @@ from dataclasses import replace
 from pumice.engine.decisions import Bind
 from pumice.engine.preemption.cooldown import PreemptionCooldown
 from pumice.model.specs import JobPhase, JobSpec, NodeSpec, Queue, TaskSpec, TaskStatus
+from pumice.plan.plan_basis import basis_of
 from pumice.plan.rest_run import LOOK, RestRun, run_to_rest
 from pumice.sim.simulated_cluster import SimulatedCluster
-from tests.support.taking import SECOND, taking_engine
+from tests.support.taking import SECOND, Shell, taking_engine
 
 
 def cluster_of(*tasks: TaskSpec, cooldown: PreemptionCooldown) -> SimulatedCluster:
@@ -58,3 +59,25 @@ def test_waiting_counts_from_the_beginning_of_the_plan() -> None:
     run = run_to_rest(cluster_of(*tasks, cooldown=PreemptionCooldown(30 * SECOND, 0)))
     assert [after for after, _ in evicted(run)] == [30 * SECOND, 30 * SECOND]
     assert run.duration == 30 * SECOND
+
+
+def test_evicted_tasks_that_are_gone_come_again_in_a_plan() -> None:
+    # The plan begins between the moment at which they were gone and the one at which their controller has noticed.
+    shell = Shell(taking_engine(), audited=False)
+    shell.returns, shell.away = True, lambda: 9
+    shell.node("n", 4)
+    for name in "ab":
+        shell.child(name)
+    shell.job("a", [(1,)] * 4, name="a")
+    shell.cycle()
+    shell.job("b", [(1,)] * 2, name="b")
+    shell.settle(3)
+    assert sorted(shell.gone) == ["ns/a-t-2", "ns/a-t-3"]
+    basis = basis_of("a log", shell.engine, controlled=frozenset(shell.gone), documents={}, applied={})
+    cluster = basis.cluster()
+    run = run_to_rest(cluster)
+    assert run.running == {"ns/a": 2, "ns/b": 2} and not run.evictions
+    assert cluster.engine.state.jobs["ns/a"].pending_count == 2
+    changed = basis.cluster()
+    changed.drop_queue("b")
+    assert run_to_rest(changed).running == {"ns/a": 4}

@@ -1,8 +1,11 @@
 """The simulated cluster: what is decided is done, and what follows from that."""
 
+from typing import Any
+
 from pumice.config.load import default_config
 from pumice.model.specs import JobPhase, QueueState, TaskStatus
 from pumice.sim.scenario_loader import SECOND
+from pumice.sim.simulation import Simulation
 from tests.sim.samples import counts, group, job, node, opened, pod, queue, ran, scenario
 
 
@@ -92,3 +95,33 @@ def test_another_engine_takes_over_where_the_first_one_was():
     # It knows what the first one knew, so there is nothing to place.
     assert not [decision for decision in cluster.cycle() if hasattr(decision, "node")]
     cluster.engine.validate()
+
+
+def halves(*more: dict[str, Any], **spec: Any) -> Simulation:
+    """4 cpu, of which a has all until b comes in cycle 2 and wants half; controllers take three cycles."""
+    events = [{"cycle": 2, "apply": job("b", "qb", 2, cpu=1)}, *more]
+    objects = (node(cpu=4), queue("qa"), queue("qb"), job("a", "qa", 4, least=1, cpu=1))
+    return opened(scenario(recreationCycles=3, events=events, **spec), *objects)
+
+
+def test_evicted_pods_come_again_after_the_cycles_that_the_scenario_says():
+    simulation = halves()
+    there = []
+    for _ in range(7):
+        simulation.step()
+        there.append(sum(task.job == "default/a" for task in simulation.cluster.objects.tasks.values()))
+    assert there == [4, 2, 2, 2, 4, 4, 4]
+
+
+def test_a_run_lasts_until_evicted_pods_have_come_again():
+    simulation = halves()
+    simulation.run()
+    assert counts(simulation) == {"default/a": (2, 2), "default/b": (2, 0)}
+    assert not simulation.cluster.is_changing
+
+
+def test_pods_of_a_job_that_was_deleted_do_not_come_again():
+    simulation = halves({"cycle": 4, "delete": {"kind": "Job", "name": "a"}}, cycles=9)
+    simulation.run()
+    assert counts(simulation) == {"default/b": (2, 0)}
+    assert not [task for task in simulation.cluster.objects.tasks.values() if task.job == "default/a"]

@@ -34,12 +34,18 @@ KINDS: dict[str, Callable[[], Engine]] = {
 class Life:
     """A cluster with jobs that come and end, nodes and queues that close, binds and evictions that fail."""
 
-    def __init__(self, engine: Any, seed: int) -> None:
+    def __init__(self, engine: Any, seed: int, *, slow_controllers: bool = False) -> None:
+        """``slow_controllers``: evicted tasks come again after up to 50 s, at once, or never."""
         self.rng = random.Random(seed)
         self.shell = Shell(engine, grace=self.rng.choice([0, 1, 3]), audited=False)
         self.world = Restless(self.shell, seed, Taste(nodes=4, depth=3, coupled=self.rng.random() < 0.5))
         self.nodes = [node.spec for node in engine.state.nodes.values()]
         self._tried: set[tuple[str, str]] = set()
+        if slow_controllers:
+            delays = random.Random(seed)
+            self.shell.returns, self.shell.pace = True, 10 * SECOND
+            self.shell.away = lambda: delays.choice([0, 1, 1, 3, 5, None])
+            self.shell.early = lambda: delays.random() < 0.3
         if self.rng.random() < 0.5:
             self.shell.fails = self._fails
 
@@ -74,12 +80,14 @@ class Life:
         return decisions
 
 
-def recorded_life(folder: Path, seed: int, *, seconds: int = 8, replaced: float = 0.3) -> DecisionLog:
+def recorded_life(
+    folder: Path, seed: int, *, seconds: int = 8, replaced: float = 0.3, slow_controllers: bool = False
+) -> DecisionLog:
     """A restless cluster, recorded; its engine is replaced every now and then."""
     chance = random.Random(seed)
     log = DecisionLog(folder, files=1000)
     engine = Recorded(KINDS[chance.choice(list(KINDS))](), log)
-    life = Life(engine, seed)
+    life = Life(engine, seed, slow_controllers=slow_controllers)
     for second in range(seconds):
         if second and chance.random() < replaced:
             engine.replace()

@@ -1,7 +1,8 @@
 """A cluster that takes back: a shell around an engine that carries out what it decides, evictions above all.
 
 A bound task runs; an evicted one is being released for a number of cycles, then it is gone and its controller makes it
-anew, as pending. A pipelined task is left alone: the engine binds it later. Every cycle goes through the ``Book``.
+anew, as pending, at once or after some cycles. A pipelined task is left alone: the engine binds it later. Every cycle
+goes through the ``Book``.
 """
 
 from __future__ import annotations
@@ -82,6 +83,12 @@ class Shell:
         self.evictions: list[tuple[int, Evict]] = []  # with the cycle
         self.fails: Callable[[Decision], bool] = lambda _: False  # binds and evictions that can't be carried out
         self.leaving: dict[str, int] = {}  # evicted tasks, and the cycle after which each is gone
+        self.returns = False  # whether tasks say that they are made anew
+        self.away: Callable[[], int | None] = lambda: 0  # for how many cycles a task is gone; None: for ever
+        self.pace = SECOND  # the time between two cycles
+        self.gone: dict[str, tuple[TaskSpec, int]] = {}  # tasks that will be made anew, and in which cycle
+        self.early: Callable[[], bool] = lambda: False  # whether one of another name is made when a task is evicted
+        self._replaced: set[str] = set()  # those whose successors were made then
         self.book = Book(engine) if audited else None
         self._number = 0
 
@@ -151,6 +158,7 @@ class Shell:
                     priority=priority,
                     constraints=constraints,
                     labels=labels,
+                    returns=self.returns,
                 )
             )
         return spec.key
@@ -177,13 +185,14 @@ class Shell:
         for task in [task.key for task in self.tasks.values() if task.job == key]:
             self.leaving.pop(task, None)
             self.end(task)
+        self.gone = {task: gone for task, gone in self.gone.items() if gone[0].job != key}
         self.engine.apply(Gone(JobSpec, key))
 
     # --- time -------------------------------------------------------------------------------------------------------
 
     def cycle(self) -> list[Decision]:
-        """A second passes: decide, check, carry out."""
-        self.now += SECOND
+        """A second passes, or another ``pace``: decide, check, carry out."""
+        self.now += self.pace
         self.cycles += 1
         if self.book is not None:
             self.book.open()
@@ -201,14 +210,32 @@ class Shell:
                 self.evictions.append((self.cycles, decision))
                 self.put(replace(self.tasks[decision.task], status=TaskStatus.RELEASING))
                 self.leaving[decision.task] = self.cycles + self.grace
+                if self.early():
+                    self._replaced.add(decision.task)
+                    self._number += 1
+                    spec = self.tasks[decision.task]
+                    self._make_anew(replace(spec, name=f"{spec.name.split('+')[0]}+{self._number}"))
         for key in [key for key, cycle in self.leaving.items() if cycle <= self.cycles]:
             del self.leaving[key]
             spec = self.tasks[key]
             self.engine.apply(Gone(TaskSpec, key))
-            self.put(replace(spec, status=TaskStatus.PENDING, node=None, started=0, created=self.now))
+            away = self.away() if key not in self._replaced else None
+            self._replaced.discard(key)
+            if away is None:
+                del self.tasks[key]
+            elif away:
+                self.gone[key] = self.tasks.pop(key), self.cycles + away
+            else:
+                self._make_anew(spec)
+        for spec in [spec for spec, cycle in self.gone.values() if cycle <= self.cycles]:
+            del self.gone[spec.key]
+            self._make_anew(spec)
         if self.book is not None:
             self.engine.validate()
         return decisions
+
+    def _make_anew(self, spec: TaskSpec) -> None:
+        self.put(replace(spec, status=TaskStatus.PENDING, node=None, started=0, created=self.now))
 
     def settle(self, most: int = 40, quiet: int = 3) -> int:
         """Cycles until nothing was decided for ``quiet`` of them; returns the last that evicted, from here on."""

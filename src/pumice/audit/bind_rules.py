@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pumice.audit.findings import Findings
-from pumice.audit.ledger import Ledger, asks
+from pumice.audit.ledger import Ledger
+from pumice.audit.ledger_entries import asks
 from pumice.audit.log_lines import Decision
 from pumice.audit.policy import AuditedPolicy
 from pumice.model.queue_tree import Path

@@ -135,6 +135,7 @@ class _Auditor:
         world = self._ledger.world
         continued = self.findings.cycle == heading.cycles and heading.cycles > 0
         self._ledger = Ledger(heading.resources)
+        self._ledger.awaits = heading.awaits
         if continued:
             self._ledger.world = world
         else:
@@ -186,6 +187,7 @@ class _Auditor:
         found.since = found.since or now
         found.until = self.findings.now = now
         self.findings.cycle = cycle
+        self._ledger.pass_time(now)
 
     def _close_file(self) -> None:
         if self._binds is not None and self._evictions is not None:

@@ -16,7 +16,8 @@ from typing import Any
 from kubebase.resource_vector import PODS
 from pumice.audit.exact_fluid import exact_fluid
 from pumice.audit.findings import Findings
-from pumice.audit.ledger import Ledger, LedgerJob, add_to, asks
+from pumice.audit.ledger import Ledger
+from pumice.audit.ledger_entries import LedgerJob, add_to, asks
 from pumice.audit.policy import SECOND, AuditedPolicy
 from pumice.audit.waiting_units import WaitingUnit, fits_empty, waiting_units
 from pumice.model.queue_tree import Path
@@ -113,12 +114,14 @@ class EntitlementCheck:
 
     def _unmodelled_job(self, job: LedgerJob) -> str:
         assert job.spec is not None
-        if any(task.evicted for task in job.tasks.values()) or any(job.successors.values()):
+        again = job.to_come_again
+        if not self._ledger.awaits and (again or any(job.successors.values())):
             return "evicted pods are being replaced"
         open_tasks = [task for task in job.tasks.values() if task.status.unfinished]
-        if len({tuple(task.spec.request) for task in open_tasks}) > 1:
+        requests = [*(task.spec.request for task in open_tasks), *(spec.request for spec in again)]
+        if len({tuple(request) for request in requests}) > 1:
             return "a job has unlike tasks"
-        total = [sum(amounts) for amounts in zip(*(task.spec.request for task in open_tasks), strict=True)]
+        total = [sum(amounts) for amounts in zip(*requests, strict=True)]
         least = job.spec.min_resources
         if any(n > (total[j] if j < len(total) else 0) for j, n in enumerate(least) if j != PODS):
             return "pods of a job are still to be created"
@@ -199,10 +202,15 @@ class EntitlementCheck:
         waiting = [task for task in job.tasks.values() if task.status is TaskStatus.PENDING]
         capacity = self._ledger.accounts.capacity
         counted = len(holding)
-        if waiting and unit is not None and self._can_start(job, unit):
-            counted += len(waiting)
-        tasks = holding or waiting
-        request = tasks[0].spec.request if tasks else ()
+        if unit is not None and self._can_start(job, unit):
+            counted += len(waiting) + len(job.to_come_again)
+        elif unit is None and self._is_open(self._ledger.path_of(job.key) or ()):
+            counted += len(job.to_come_again)
+        requests = [
+            *(task.spec.request for task in (*holding, *waiting)),
+            *(spec.request for spec in job.to_come_again),
+        ]
+        request = requests[0] if requests else ()
         if not asks(request) or any(j >= len(capacity) or not capacity[j] for j in asks(request)):
             return (), 0
         return tuple(request), counted
@@ -214,11 +222,11 @@ class EntitlementCheck:
         path = ledger.path_of(job.key)
         if path is None or not policy.limited:
             return True
-        tasks = [task for task in job.tasks.values() if task.status.unfinished]
+        tasks = [task.spec for task in job.tasks.values() if task.status.unfinished] + job.to_come_again
         together = max(1, job.spec.minimum - len(job.succeeded)) if policy.gangs else 1
         least: list[int] = []
-        for task in tasks[:together]:  # all ask alike
-            add_to(least, task.spec.request, 1)
+        for spec in tasks[:together]:  # all ask alike
+            add_to(least, spec.request, 1)
         accounts = ledger.accounts
         return not any(
             least[j] > most[j] < accounts.capacity[j]
@@ -229,9 +237,7 @@ class EntitlementCheck:
     def _can_start(self, job: LedgerJob, unit: WaitingUnit) -> bool:
         ledger, policy = self._ledger, self._policy
         assert policy is not None and job.spec is not None
-        names = [ledger.accounts.queue_at(unit.path[: depth + 1]) for depth in range(len(unit.path))]
-        queues = [ledger.queues[name] for name in names if name in ledger.queues]
-        if any(queue.state is not QueueState.OPEN for queue in queues):
+        if not self._is_open(unit.path):
             return False
         if policy.limited:
             for depth in range(len(unit.path), 0, -1):
@@ -240,19 +246,24 @@ class EntitlementCheck:
                     return False
         return fits_empty(unit, ledger.nodes.values(), labels="predicates" in policy.plugins)
 
+    def _is_open(self, path: Path) -> bool:
+        """Whether the queue at a path and all above it accept work."""
+        names = [self._ledger.accounts.queue_at(path[: depth + 1]) for depth in range(len(path))]
+        return all(self._ledger.queues[name].state is QueueState.OPEN for name in names if name in self._ledger.queues)
+
     def _priority(self, job: LedgerJob) -> int:
         classes = self._ledger.classes
         default = max(((c.value, c.name) for c in classes.values() if c.default), default=(0, ""))[0]
         if job.spec is not None and job.spec.priority_class in classes:
             return classes[job.spec.priority_class].value
+        unfinished = [task.spec for task in job.tasks.values() if task.status.unfinished]
         found = [
-            task.spec.priority
-            if task.spec.priority is not None
-            else classes[task.spec.priority_class].value
-            if task.spec.priority_class in classes
+            spec.priority
+            if spec.priority is not None
+            else classes[spec.priority_class].value
+            if spec.priority_class in classes
             else default
-            for task in job.tasks.values()
-            if task.status.unfinished
+            for spec in unfinished or job.to_come_again
         ]
         return max(found, default=default)
 

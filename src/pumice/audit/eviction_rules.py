@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from pumice.audit.findings import Findings
-from pumice.audit.ledger import Ledger, LedgerTask, add_to, asks
+from pumice.audit.ledger import Ledger
+from pumice.audit.ledger_entries import LedgerTask, add_to, asks
 from pumice.audit.log_lines import Decision
 from pumice.audit.policy import AuditedPolicy
 from pumice.audit.queue_accounts import lowest_common

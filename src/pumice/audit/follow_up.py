@@ -3,7 +3,8 @@
 A preemptor waits on its node until its victims have left. It may lose that place for a reason that the log shows: its
 pod or its victim's eviction failed or is gone, its node was lost or changed, another pod took the room, its gang is not
 complete any more, its queue closed, the scheduler restarted, or it was given another place. Without one, it has to
-start within ``PATIENT_CYCLES`` cycles after its victims are gone, and any others on its node whose room it needs.
+start within ``PATIENT_CYCLES`` cycles after its victims are gone, and any others on its node whose room it needs, and
+those for whom tasks of its gang wait without whom it cannot start.
 Where the log leaves open whether a task waits for victims of which one stays, it may keep its place or have lost it.
 
 Two jobs that evict tasks of each other while nothing in the cluster changes, until both hold again what they held
@@ -19,7 +20,8 @@ from itertools import zip_longest
 
 from pumice.audit.eviction_rules import Taking
 from pumice.audit.findings import Findings
-from pumice.audit.ledger import Ledger, add_to
+from pumice.audit.ledger import Ledger
+from pumice.audit.ledger_entries import add_to
 from pumice.audit.log_lines import Decision
 from pumice.model.specs import NodeSpec, QueueState, TaskStatus
 
@@ -128,7 +130,7 @@ class FollowUp:
                 continue
             if not _makes_a_gang(ledger, awaited.claim.job):
                 self._lose(ledger, key, awaited, "its gang is not complete any more")
-            elif awaited.eviction is not None and not self._room_is_being_freed(ledger, awaited):
+            elif awaited.eviction is not None and not self._has_to_wait(ledger, awaited):
                 awaited.since += 1
                 if awaited.since > PATIENT_CYCLES:
                     message = (
@@ -168,6 +170,16 @@ class FollowUp:
         if any(room[j] < 0 for j, amount in enumerate(task.spec.request) if amount):
             return "another pod took the room"
         return ""
+
+    def _has_to_wait(self, ledger: Ledger, awaited: AwaitedStart) -> bool:
+        """Whether its room is being freed, or that of another task without which its gang cannot start."""
+        if self._room_is_being_freed(ledger, awaited):
+            return True
+        job = ledger.jobs[awaited.claim.job]
+        if not job.lacks([*job.started, ledger.tasks[awaited.claim.task]]):
+            return False
+        mates = (other for other in self._awaited.values() if other.claim.job == job.key)
+        return any(self._room_is_being_freed(ledger, mate) for mate in mates)
 
     def _room_is_being_freed(self, ledger: Ledger, awaited: AwaitedStart) -> bool:
         """Whether its victims still leave, or its node has no room for it while others there leave."""

@@ -10,11 +10,19 @@ ended. The successor of an evicted pod is no such change.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from kubebase.resource_vector import PODS
+from pumice.audit.ledger_entries import (
+    AwaitedTask,
+    LedgerJob,
+    LedgerNode,
+    LedgerTask,
+    add_to,
+    asks,
+    await_successor,
+    take_place,
+)
 from pumice.audit.log_lines import (
     ChangedLine,
     Decision,
@@ -39,109 +47,7 @@ from pumice.model.specs import (
     Quota,
     TaskSpec,
     TaskStatus,
-    Vector,
 )
-
-
-@dataclass(eq=False, slots=True)
-class LedgerTask:
-    """A task: its object, and its status and node by object or decision."""
-
-    spec: TaskSpec
-    status: TaskStatus
-    node: str | None
-    started: int
-    evicted: bool = False
-
-    @property
-    def holds(self) -> bool:
-        """Whether it counts in what its job holds."""
-        return self.status.held and self.spec.managed
-
-
-@dataclass(eq=False, slots=True)
-class LedgerJob:
-    """A job; ``spec`` is None while only its tasks are known."""
-
-    key: str
-    spec: JobSpec | None = None
-    phase: JobPhase = JobPhase.PENDING
-    tasks: dict[str, LedgerTask] = field(default_factory=dict)
-    successors: Counter[Vector] = field(default_factory=Counter)  # requests of evicted tasks that will come again
-
-    @property
-    def waiting(self) -> list[LedgerTask]:
-        """The tasks without a node."""
-        return [task for task in self.tasks.values() if task.status is TaskStatus.PENDING]
-
-    @property
-    def started(self) -> list[LedgerTask]:
-        """The tasks that were given their node and keep it; not those that wait for victims to leave."""
-        return [task for task in self.tasks.values() if TaskStatus.BINDING <= task.status <= TaskStatus.RUNNING]
-
-    @property
-    def succeeded(self) -> list[LedgerTask]:
-        """The tasks that have succeeded."""
-        return [task for task in self.tasks.values() if task.status is TaskStatus.SUCCEEDED]
-
-    @property
-    def gang(self) -> int:
-        """How many tasks must run together: its minimum less what has succeeded, and no more than are unfinished."""
-        unfinished = sum(task.status.unfinished for task in self.tasks.values())
-        return min((self.spec.minimum if self.spec else 1) - len(self.succeeded), unfinished)
-
-    def missing(self, tasks: Sequence[LedgerTask]) -> int:
-        """How many tasks are missing to these until they are a gang; 0 or less: none."""
-        if self.spec is None:
-            return 0
-        missing = self.gang - len(tasks)
-        if missing <= 0 < len(self.spec.min_task_member):
-            roles = Counter(task.spec.role for task in (*tasks, *self.succeeded))
-            missing = sum(max(0, least - roles[role]) for role, least in self.spec.min_task_member.items())
-        return missing
-
-    def lacks(self, tasks: Sequence[LedgerTask]) -> str:
-        """What these tasks lack to the minimum of the job; "" if nothing."""
-        if self.spec is None:
-            return ""
-        if len(tasks) < self.gang:
-            return f"{len(tasks)} of at least {self.gang} tasks"
-        roles = Counter(task.spec.role for task in (*tasks, *self.succeeded))
-        for role, least in self.spec.min_task_member.items():
-            if roles[role] < least:
-                return f"{roles[role]} of at least {least} tasks of role {role}"
-        return ""
-
-
-@dataclass(eq=False, slots=True)
-class LedgerNode:
-    """A node; ``spec`` is None while the Node object is gone and tasks are still there."""
-
-    name: str
-    spec: NodeSpec | None = None
-    tasks: dict[str, LedgerTask] = field(default_factory=dict)
-    idle: list[int] | None = None  # what is left beside everybody and all claims; None: not counted yet
-
-    @property
-    def schedulable(self) -> bool:
-        """Whether new tasks may start here."""
-        return self.spec is not None and self.spec.ready and not self.spec.unschedulable
-
-    def room(self, *, leaving: bool, claims: bool) -> list[int]:
-        """What is left beside the tasks; ``leaving``: without those being deleted, ``claims``: with pipelined ones."""
-        left = list(self.spec.allocatable) if self.spec is not None else []
-        for task in self.tasks.values():
-            gone = leaving and task.status is TaskStatus.RELEASING
-            takes = claims if task.status is TaskStatus.PIPELINED else not gone
-            if takes:
-                add_to(left, task.spec.request, -1)
-        return left
-
-    def free(self) -> list[int]:
-        """What is left beside all tasks and claims."""
-        if self.idle is None:
-            self.idle = self.room(leaving=False, claims=True)
-        return self.idle
 
 
 class Ledger:
@@ -159,6 +65,7 @@ class Ledger:
         self.accounts = Accounts(self)
         self.moves = 0  # how often a task changed its status or node
         self.doubtful: set[str] = set()  # tasks that wait on a node, or have returned to pending: the log tells it not
+        self.awaits = False  # whether evicted tasks that are gone count until they have successors
         self.repelling = False  # whether pods were ever seen that keep others away
 
     # ---- the beginning of a file -----------------------------------------------------------------------------------
@@ -176,9 +83,10 @@ class Ledger:
             job = self._job(line.key)
             self._describe(job, read_object("job", line.object))
             job.phase = line.phase
+            job.awaited = [AwaitedTask(read_object("task", one.object), one.since) for one in line.awaited]
         else:
             spec = read_object("task", line.object)
-            self._enter(LedgerTask(spec, line.status, line.node, line.started, line.evicted))
+            self._enter(LedgerTask(spec, line.status, line.node, line.started, line.evicted, line.replaced))
         self.world = world
 
     # ---- events ----------------------------------------------------------------------------------------------------
@@ -219,6 +127,8 @@ class Ledger:
     def _change_job(self, spec: JobSpec) -> None:
         job = self._job(spec.key)
         before = job.spec
+        if before is not None and spec.minimum < before.minimum:
+            job.awaited.clear()
         if before is None or spec.phase is not JobPhase.PENDING:
             job.phase = spec.phase  # an older update does not take back that it was let in
         self._describe(job, spec)
@@ -254,7 +164,13 @@ class Ledger:
             elif task.spec.request != spec.request:
                 self._outside()
             self._leave(task)
-        self._enter(LedgerTask(spec, status, node, started, evicted and status is TaskStatus.RELEASING))
+        leaving = evicted and status is TaskStatus.RELEASING
+        replaced = leaving and task is not None and task.replaced
+        if task is not None and task.evicted and status is TaskStatus.FAILED:
+            await_successor(self.jobs.get(task.spec.job or ""), task)
+        self._enter(now := LedgerTask(spec, status, node, started, leaving, replaced))
+        if task is None or task.spec.job != spec.job or task.status > TaskStatus.RELEASING:
+            take_place(self.jobs.get(spec.job or ""), now)
 
     def _came(self, spec: TaskSpec) -> None:
         job = self.jobs.get(spec.job) if spec.job is not None and spec.managed else None
@@ -268,6 +184,8 @@ class Ledger:
             task = self.tasks.get(key)
             if task is not None:
                 self._leave(task)
+                if task.evicted:
+                    await_successor(self.jobs.get(task.spec.job or ""), task)
                 if task.evicted and task.spec.job in self.jobs:
                     self.jobs[task.spec.job].successors[task.spec.request] += 1
                 else:
@@ -275,6 +193,7 @@ class Ledger:
         elif kind == "job":
             if key in self.jobs:
                 self._describe(self.jobs[key], None)
+                self.jobs[key].awaited.clear()
                 self._forget_job(self.jobs[key])
                 self._outside()
         elif kind == "node":
@@ -300,7 +219,12 @@ class Ledger:
             self.move(task, TaskStatus.PENDING, None)
         elif event == "evictfailed" and task.status is TaskStatus.RELEASING and task.spec.status.held:
             self.move(task, task.spec.status, task.node)
-            task.evicted = False
+            task.evicted = task.replaced = False
+
+    def pass_time(self, now: int) -> None:
+        """A cycle runs: some successors are not expected any more."""
+        for job in self.jobs.values() if self.awaits else ():
+            job.pass_time(now)
 
     # ---- decisions -------------------------------------------------------------------------------------------------
 
@@ -431,17 +355,3 @@ class Ledger:
 def _decisive(spec: JobSpec) -> tuple[object, ...]:
     """What others have to do with of a job."""
     return (spec.queue, spec.minimum, spec.min_resources, spec.priority_class, spec.preemptable)
-
-
-def add_to(total: list[int], amounts: Sequence[int], sign: int) -> None:
-    """Add a vector, which may be of another length."""
-    if len(amounts) > len(total):
-        total.extend([0] * (len(amounts) - len(total)))
-    for j, amount in enumerate(amounts):
-        if amount:
-            total[j] += sign * amount
-
-
-def asks(request: Sequence[int]) -> list[int]:
-    """The resources that a request names, except places on a node."""
-    return [j for j, amount in enumerate(request) if amount and j != PODS]

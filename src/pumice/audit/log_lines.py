@@ -53,6 +53,7 @@ class HeadingLine(Line, tag="log"):
     began: int = 0
     standing: int = 0
     follows: str = ""
+    awaits: bool = False  # whether evicted tasks that are gone count until they have successors
 
 
 class MemoryLine(Line, tag="memory"):
@@ -68,12 +69,20 @@ class ObjectLine(Line, tag="object"):
     object: Raw
 
 
+class AwaitedLine(Struct):
+    """An evicted task that is gone and has no successor; ``since``: the first cycle without it, null before that."""
+
+    object: Raw
+    since: int | None = None
+
+
 class JobLine(Line, tag="job"):
     """A job that exists at the beginning of the file; ``object`` is null if only its tasks are known."""
 
     key: str
     object: Raw
     phase: JobPhase
+    awaited: list[AwaitedLine] = []
 
 
 class TaskLine(Line, tag="task"):
@@ -84,6 +93,7 @@ class TaskLine(Line, tag="task"):
     node: str | None = None
     started: int = 0
     evicted: bool = False
+    replaced: bool = False
 
 
 class ResourcesLine(Line, tag="resources"):

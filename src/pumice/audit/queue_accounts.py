@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pumice.model.queue_tree import Path, QueueTree, build_queue_tree
 
 if TYPE_CHECKING:
-    from pumice.audit.ledger import Ledger, LedgerTask
+    from pumice.audit.ledger import Ledger
+from pumice.audit.ledger_entries import LedgerTask
 
 
 class Accounts:

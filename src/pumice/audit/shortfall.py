@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from kubebase.resource_vector import PODS
 from pumice.audit.findings import Findings
-from pumice.audit.ledger import Ledger, asks
+from pumice.audit.ledger import Ledger
+from pumice.audit.ledger_entries import asks
 from pumice.audit.policy import SECOND, AuditedPolicy
 from pumice.audit.waiting_units import WaitingUnit, fits_now, waiting_units
 from pumice.model.queue_tree import Path

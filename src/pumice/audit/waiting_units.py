@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kubebase.label_selector import meets
-from pumice.audit.ledger import Ledger, LedgerJob, LedgerNode, LedgerTask, add_to
+from pumice.audit.ledger import Ledger
+from pumice.audit.ledger_entries import LedgerJob, LedgerNode, LedgerTask, add_to
 from pumice.audit.policy import AuditedPolicy
 from pumice.model.queue_tree import Path
 from pumice.model.specs import Constraints, JobPhase, QueueState, Taint, Toleration, Vector

@@ -37,7 +37,7 @@ from pumice.engine.engine import Engine
 from pumice.engine.events import Changed, Event, Gone
 from pumice.engine.fairness.share_tree.share_node import NodeKind
 from pumice.engine.preemption.cooldown import PreemptionCooldown
-from pumice.engine.state.cluster_snapshot import ClusterSnapshot, JobSnapshot, TaskSnapshot
+from pumice.engine.state.cluster_snapshot import AwaitedSuccessor, ClusterSnapshot, JobSnapshot, TaskSnapshot
 from pumice.model.specs import Described, JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus
 
 FORMAT = 4
@@ -66,6 +66,7 @@ class Heading(Record, tag="log"):
     standing: int = 0  # number of lines of the cluster snapshot
     machine: str = ""
     follows: str = ""  # the chain of the last line before this file; empty: it is the first, or the one before has none
+    awaits: bool = False  # whether evicted tasks that are gone count until they have successors
 
 
 class Memories(Record, tag="memory"):
@@ -83,6 +84,13 @@ class Object(Record, tag="object"):
     object: Raw
 
 
+class AwaitedTask(Struct, omit_defaults=True):
+    """An evicted task that is gone and has no successor; ``since``: the first cycle without it, null before that."""
+
+    object: Raw
+    since: int | None = None
+
+
 class Job(Record, tag="job", omit_defaults=True):
     """A job that exists when the engine starts."""
 
@@ -90,6 +98,7 @@ class Job(Record, tag="job", omit_defaults=True):
     object: Raw  # null if only its tasks are known
     phase: JobPhase
     whole: bool = False
+    awaited: list[AwaitedTask] = []
 
 
 class Task(Record, tag="task", omit_defaults=True):
@@ -102,6 +111,7 @@ class Task(Record, tag="task", omit_defaults=True):
     owed: bool = True
     evicted: bool = False
     cards: tuple[int, ...] = ()
+    replaced: bool = False  # whether it terminates and has a successor
 
 
 class Resources(Record, tag="resources"):
@@ -261,9 +271,11 @@ def standing_records(was: ClusterSnapshot) -> Iterator[Record]:
     for described in was.objects:
         yield Object(_NAMES[type(described)], _raw(described))
     for job in was.jobs:
-        yield Job(job.key, _raw(job.spec) if job.spec is not None else _NULL, job.phase, job.whole)
+        awaited = [AwaitedTask(_raw(one.spec), one.since) for one in job.awaited]
+        yield Job(job.key, _raw(job.spec) if job.spec is not None else _NULL, job.phase, job.whole, awaited)
     for task in was.tasks:
-        yield Task(_raw(task.spec), task.status, task.node, task.started, task.owed, task.evicted, task.cards)
+        placed = (task.status, task.node, task.started, task.owed, task.evicted, task.cards, task.replaced)
+        yield Task(_raw(task.spec), *placed)
 
 
 def standing_of(memories: Memories, records: Iterable[Object | Job | Task]) -> ClusterSnapshot:
@@ -277,12 +289,11 @@ def standing_of(memories: Memories, records: Iterable[Object | Job | Task]) -> C
                 objects.append(_decoded(_known(kind, KINDS), text))
             case Job(object=text):
                 spec = _decoded(JobSpec, text) if bytes(text) != bytes(_NULL) else None
-                jobs.append(JobSnapshot(each.key, spec, each.phase, each.whole))
+                awaited = tuple(AwaitedSuccessor(_decoded(TaskSpec, one.object), one.since) for one in each.awaited)
+                jobs.append(JobSnapshot(each.key, spec, each.phase, each.whole, awaited))
             case Task(object=text):
-                spec_of = _decoded(TaskSpec, text)
-                tasks.append(
-                    TaskSnapshot(spec_of, each.status, each.node, each.started, each.owed, each.evicted, each.cards)
-                )
+                placed = (each.status, each.node, each.started, each.owed, each.evicted, each.cards, each.replaced)
+                tasks.append(TaskSnapshot(_decoded(TaskSpec, text), *placed))
     return ClusterSnapshot(tuple(objects), tuple(jobs), tuple(tasks), memories.terms, memories.label_keys)
 
 

@@ -116,6 +116,7 @@ class DecisionLog:
             began=now,
             standing=len(snapshot.cluster),
             machine=f"{platform.machine()}, Python {platform.python_version()}",
+            awaits=True,
         )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -68,6 +68,7 @@ class Engine:
         context.decided.begin_cycle()
         context.eviction_backoff.forget_gone(self.state.tasks, len(self.state.tasks))
         context.pipelined.forget_started()
+        self.state.changed_jobs.update(dict.fromkeys(self.state.successions.pass_time(context.now)))
         run_cycle(context, on_step)
         return context.decided.decisions
 

@@ -42,5 +42,5 @@ def awaited_pods(workloads: Iterable[StoredObject], engine: Engine) -> dict[str,
             expanded = list(expand_job(document, f"Job/{key}", engine.state.registry, engine.now))
         except ObjectError:
             continue  # its controller cannot create them either
-        found[key] = tuple(replace(pod, job=key, returns=True) for pod in expanded if isinstance(pod, TaskSpec))
+        found[key] = tuple(replace(pod, job=key) for pod in expanded if isinstance(pod, TaskSpec))
     return found

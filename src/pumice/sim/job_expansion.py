@@ -174,4 +174,4 @@ def _pods(job: Job, role: str, task: JobTask, where: str, registry: Registry, cr
         raise FieldError(f"{where}.{error.field}", error.message) from None
     assert isinstance(first, TaskSpec)
     for index in range(task.replicas):
-        yield replace(first, name=f"{job.metadata.name}-{role}-{index}")
+        yield replace(first, name=f"{job.metadata.name}-{role}-{index}", returns=True)

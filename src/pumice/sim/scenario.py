@@ -136,6 +136,7 @@ class ScenarioSpec(ScenarioStruct, frozen=True):
     cycles: Cycles | None = None
     cycle_seconds: Annotated[float, Meta(gt=0)] = 1.0
     termination_cycles: Count = 0
+    recreation_cycles: Count = 0  # from the end of an evicted pod of a Job until its controller creates it again
     events: tuple[ScenarioEvent, ...] = ()
     churn: ChurnSpec | None = None
     expect: Expect | None = None

@@ -41,6 +41,7 @@ class SimulatedCluster:
         *,
         cycle_length: int = 1_000_000,
         termination_cycles: int = 0,
+        recreation_cycles: int = 0,
         controlled: Iterable[str] = (),
         tracing: bool = False,
     ) -> None:
@@ -48,9 +49,11 @@ class SimulatedCluster:
         self.registry = registry
         self.cycle_length = cycle_length
         self.termination_cycles = termination_cycles
+        self.recreation_cycles = recreation_cycles
         self.terminating: dict[str, int] = {}  # evicted pods, and the cycle at whose end each is deleted
         self.recreated_pods = set(controlled)  # pods that a controller creates again after deletion
         self._gone: list[TaskSpec] = []  # those of them whose controller has not noticed the deletion yet
+        self._absent: list[tuple[TaskSpec, int]] = []  # and those that it creates at the end of a later cycle
         self.awaited_pods: dict[str, tuple[TaskSpec, ...]] = {}  # of jobs whose controller creates them when let in
         self.cycles = 0
         self.withdrawn_queues: dict[
@@ -71,7 +74,8 @@ class SimulatedCluster:
         """The cluster that an engine knows already, at the engine's time. Cycles take no time.
 
         Tasks with a node run, also those whose start the engine has not been told yet. Tasks that are leaving, now or
-        later, are there until ``remove_terminating``.
+        later, are there until ``remove_terminating``. Evicted tasks whose successors the engine awaits are those whose
+        controllers have still to notice.
         """
         config = engine.policy.config
         cluster = cls(ObjectSet(), engine.state.registry, config, cycle_length=0, controlled=controlled)
@@ -89,6 +93,7 @@ class SimulatedCluster:
                 cluster.put(replace(placed, status=TaskStatus.RUNNING))
             else:
                 cluster.objects.put(replace(placed, status=task.status) if task.status.on_node else task.spec)
+        cluster._gone = [one.spec for job in was.jobs for one in job.awaited]
         return cluster
 
     # --- objects ------------------------------------------------------------------------------------------------
@@ -143,16 +148,19 @@ class SimulatedCluster:
             elif isinstance(decision, Enqueue):
                 self._create_awaited_pods(decision.job)
         self._remove_terminated()
+        self._recreate_absent()
         self._refresh_queue_states()
         self.now += self.cycle_length
         return decisions
 
     @property
     def is_changing(self) -> bool:
-        """Whether the state will change without an event: pods terminate, tasks wait for victims, a cooldown ends."""
+        """Whether the state will change without an event: pods terminate or are awaited, tasks wait for victims, a
+        cooldown ends.
+        """
         engine = self.engine
         return (
-            bool(self.terminating or engine.context.pipelined.tasks)
+            bool(self.terminating or self._absent or engine.context.pipelined.tasks or engine.state.successions.jobs)
             or engine.context.reclaimers.waits_for_cooldown(self.now)
             or engine.context.unstartable.has_unreported
         )
@@ -183,6 +191,14 @@ class SimulatedCluster:
         if task.job is not None:
             self.refresh_phases([task.job])
 
+    def _recreate_absent(self) -> None:
+        """Create pods again whose controllers have taken their time; not those of jobs that were deleted meanwhile."""
+        due = [task for task, cycle in self._absent if cycle <= self.cycles]
+        self._absent = [(task, cycle) for task, cycle in self._absent if cycle > self.cycles]
+        for task in due:
+            if task.job in self.objects.jobs and task.key not in self.objects.tasks:
+                self._recreate(task)
+
     def _remove_terminated(self, *, noticed: bool = True) -> None:
         """Delete evicted pods whose termination time has passed; a controller creates those of its job again."""
         for key in [key for key, cycle in self.terminating.items() if cycle <= self.cycles]:
@@ -191,10 +207,12 @@ class SimulatedCluster:
             if task is None or task.status is not TaskStatus.RELEASING:
                 continue
             self.drop(TaskSpec, key)
-            if key in self.recreated_pods and noticed:
+            if key in self.recreated_pods and noticed and not self.recreation_cycles:
                 self._recreate(task)
                 continue
-            if key in self.recreated_pods:
+            if key in self.recreated_pods and noticed:
+                self._absent.append((task, self.cycles + self.recreation_cycles))
+            elif key in self.recreated_pods:
                 self._gone.append(task)
             if task.job is not None:
                 self.refresh_phases([task.job])

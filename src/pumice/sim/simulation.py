@@ -52,6 +52,7 @@ class Simulation:
             scenario.config,
             cycle_length=max(1, round(scenario.spec.cycle_seconds * SECOND)),
             termination_cycles=scenario.spec.termination_cycles,
+            recreation_cycles=scenario.spec.recreation_cycles,
             controlled=(key for translated in loaded.translated for key in pods_of_job(translated)),
             tracing=tracing,
         )

@@ -199,6 +199,7 @@ def next_engine_time(engine: Engine, now: int) -> int | None:
     times = [context.reclaimers.next_change_at(now), context.preemptors.next_change_at(now)]
     if context.partial_gangs:
         times += [since + REPAIR_LIMIT for since in context.partial_gangs.values()]
+    times.append(context.state.successions.next_end())
     reservations = context.reservations
     if reservations is not None:
         times.append(reservations.next_change_at(now))

@@ -27,6 +27,7 @@ from pumice.model.specs import (
     TaskStatus,
     VolumeDemand,
 )
+from tests.support.taking import Shell, taking_engine
 
 SECOND = 1_000_000
 NOW = 1000 * SECOND
@@ -410,3 +411,48 @@ def test_others_come_first_and_leave_no_room() -> None:
     assert answer.cause == "turn"
     assert answer.verdict == "ns/second waits: ns/first comes first and leaves it no capacity"
     assert (answer.places[0].fitting, answer.places[0].out[0].lacks[0].most) == (0, "1")
+
+
+# ---- evicted tasks that are gone ---------------------------------------------------------------------------------
+
+
+def halves_with_absent_tasks(gone: int) -> Shell:
+    """Two equal queues on 12 cpu: a lost its tasks above half, and so many of them are not there again."""
+    shell = Shell(taking_engine(), audited=False)
+    shell.returns = True
+    waits = iter([*[9] * gone, *[0] * 6])
+    shell.away = lambda: next(waits)
+    shell.node("n0", 12)
+    for queue in "ab":
+        shell.queue(f"root/{queue}")
+    shell.job("a", [(1,)] * 12, name="a")
+    shell.cycle()
+    shell.job("b", [(1,)] * 12, name="b")
+    shell.settle(4)
+    return shell
+
+
+@pytest.mark.parametrize(
+    ("gone", "expected"),
+    [
+        (0, []),
+        (1, ["1 evicted task is gone and has not been created again; it counts for 58 s more at most, and others may "
+             "borrow what the job is entitled to for it"]),
+        (6, ["6 evicted tasks are gone and have not been created again; they count for 58 s more at most, and others "
+             "may borrow what the job is entitled to for them"]),
+    ],
+)  # fmt: skip
+def test_report_tells_that_evicted_tasks_are_awaited(gone: int, expected: list[str]) -> None:
+    shell = halves_with_absent_tasks(gone)
+    answer = explain(shell.engine, "ns/a", shell.now)
+    assert answer is not None and [note for note in answer.notes if "evicted" in note] == expected
+
+
+def test_report_of_a_job_that_waits_tells_whose_tasks_are_awaited() -> None:
+    shell = halves_with_absent_tasks(2)
+    answer = explain(shell.engine, "ns/b", shell.now)
+    assert answer is not None and answer.owed is False
+    assert answer.notes[-1] == (
+        "ns/a has evicted tasks whose successors do not exist yet: others may borrow what is kept for these, but are "
+        "not owed it"
+    )

@@ -183,6 +183,24 @@ def test_roles_start_together_and_grow_apart() -> None:
     assert bound(shell) == ["ns/job-t-3"]
 
 
+def test_those_who_wait_for_a_slow_victim_leave_the_room_of_another() -> None:
+    # first takes the room of the large task, and second waits for the rest of it; third takes that of a small one,
+    # which is gone long before the large one.
+    shell = two_queues(6, filled=False, grace=99)
+    shell.job("a", [(4,), (1,), (1,)], name="a")
+    shell.cycle()
+    for name, size in (("first", 2), ("second", 2), ("third", 1)):
+        shell.job("b", [(size,)], name=name)
+    shell.cycle()
+    assert list(waiting(shell)) == ["ns/first-t-0", "ns/second-t-0", "ns/third-t-0"]
+    small = shell.evictions[1][1].task
+    assert [evict.preemptor for _, evict in shell.evictions] == ["ns/first", "ns/third"] and small != "ns/a-t-0"
+    goes(shell, small)
+    assert bound(shell) == ["ns/third-t-0"]
+    goes(shell, "ns/a-t-0")
+    assert bound(shell) == ["ns/first-t-0", "ns/second-t-0"]
+
+
 # --- in vain --------------------------------------------------------------------------------------------------------
 
 

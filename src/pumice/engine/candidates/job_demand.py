@@ -54,12 +54,14 @@ def demand_of(
     for shape, waiting in job.pending.items() if waiting_counts else ():
         if shape.ask and shape not in barred:
             counts[shape.ask] = counts.get(shape.ask, 0) + len(waiting)
-    for shape, number in job.evicted.items() if waiting_counts else ():
+    again = 0
+    for shape, number in job.unreplaced.items() if waiting_counts else ():
         # The job controller will recreate an evicted task. If it did not count until then, the victim's target would
-        # fall while the pod terminates, the preemptor's would rise, and preemption would take more than the targets
-        # justify afterwards.
+        # fall meanwhile, the preemptor's would rise, and preemption would take more than the targets justify
+        # afterwards.
         if shape.ask:
             counts[shape.ask] = counts.get(shape.ask, 0) + number
+            again += number
     floor: Items = ()
     if waiting_counts and job.spec.min_resources and not _is_over(job):
         asked = [(j, n) for j, n in enumerate(job.spec.min_resources) if n and j != PODS]
@@ -70,14 +72,15 @@ def demand_of(
         free += number if not shape.ask else 0
     for shape, waiting in job.pending.items():
         free += len(waiting) if not shape.ask else 0
-    gang = max(1, min(_gang_in_demand(job, start) - free, sum(counts.values())))
+    size = min(start - job.succeeded, job.unfinished_tasks + again)
+    gang = max(1, min(size - free, sum(counts.values())))
     parts = tuple(counts.items())
     if len(counts) > 1 or (start > 0 and job.spec.min_task_member):
         waiting_shapes = job.pending.keys() - barred if waiting_counts else frozenset()
         counting = _counting_tasks(job, waiting_shapes, evicted=waiting_counts)
         first: list[Task] = []
         if start > 0 and (job.spec.min_task_member or gang > 1):
-            first = _first_tasks(job, start, counting, nodes, capacity)
+            first = _first_tasks(job, size, counting, nodes, capacity)
             gang = max(1, sum(1 for task in first if task.shape.ask))
         path = _task_path(counting, first)
         parts = _pieces(path)
@@ -88,14 +91,9 @@ def demand_of(
     return (leaf.demand if demand == leaf.demand else demand), gang
 
 
-def _gang_in_demand(job: Job, start: int) -> int:
-    """The size of a job's gang, with the tasks that were evicted: it stays as it is until their successors exist."""
-    return min(start - job.succeeded, job.unfinished_tasks + sum(job.evicted.values()))
-
-
 def _is_over(job: Job) -> bool:
     """Whether a job appears to have finished all its work: its minResources are no demand any more."""
-    busy = job.unfinished_tasks or job.evicted
+    busy = job.unfinished_tasks or job.unreplaced
     return not busy and (bool(job.task_count) or job.phase is JobPhase.COMPLETED)
 
 
@@ -152,19 +150,18 @@ def _counting_tasks(job: Job, waiting_shapes: Collection[TaskShape], *, evicted:
     counting = [
         task
         for task in job.each_task()
-        if task.status.held
-        or (task.status is TaskStatus.PENDING and task.shape in waiting_shapes)
-        or (task.evicted and evicted)
+        if task.status.held or (task.status is TaskStatus.PENDING and task.shape in waiting_shapes)
     ]
+    counting += job.unreplaced_tasks() if evicted else []
     return sorted(counting, key=lambda task: task.order)
 
 
-def _first_tasks(job: Job, start: int, counting: list[Task], nodes: NodeTable, capacity: list[int]) -> list[Task]:
+def _first_tasks(job: Job, size: int, counting: list[Task], nodes: NodeTable, capacity: list[int]) -> list[Task]:
     """The tasks a job must start with, avoiding any that the empty cluster could not hold beside the others.
 
     Those that were evicted are among them: their successors will be.
     """
-    size = min(_gang_in_demand(job, start), len(counting))
+    size = min(size, len(counting))
     there = Counter(task.shape for task in counting if task.status is not TaskStatus.PENDING)
     slots = slots_on_empty_nodes(job, nodes)
     room = GangCapacity({shape: count + there[shape] for shape, count in slots.items()}, capacity)

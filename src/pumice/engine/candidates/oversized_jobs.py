@@ -68,7 +68,7 @@ def could_start_anew(leaf: JobNode, start: int) -> bool:
     if not ceilings:
         return True
     job = leaf.job
-    tasks = (*job.unfinished.items(), *job.evicted.items())
+    tasks = (*job.unfinished.items(), *job.unreplaced.items())
     size, there = max(1, start - job.succeeded), sum(count for _, count in tasks)
     asked = _least(tasks, size)
     if 0 < there < size and job.spec is not None:  # evicted pods are gone one by one, before they are replaced

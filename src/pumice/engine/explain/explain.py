@@ -19,11 +19,12 @@ from pumice.engine.explain.limit_report import limits_of
 from pumice.engine.explain.node_fit import places, places_of, slots_when_empty
 from pumice.engine.explain.summary import summarize
 from pumice.engine.explain.wait_report import Missing, NodeFit, WaitReport
-from pumice.engine.explain.wording import AmountFormatter, count, said
+from pumice.engine.explain.wording import AmountFormatter, count, listed, said, seconds
 from pumice.engine.fairness.share_tree.share_node import JobNode, ShareNode
 from pumice.engine.placement.domain_placement import no_domain, say_largest
 from pumice.engine.placement.reservations import find_reservation
 from pumice.engine.state.job import Job
+from pumice.engine.state.succession import WAIT
 from pumice.engine.state.task_shapes import TaskShape
 from pumice.model.queue_states import stopped_by
 from pumice.model.specs import JobPhase, Queue, QueueState, TaskStatus
@@ -43,11 +44,19 @@ def explain(engine: Engine, key: str, now: int) -> WaitReport | None:
     if job is None:
         return None
     answer = _about(engine, job)
+    awaited = _awaited_successors(engine, job)
+    others = [other.key for other in engine.state.successions.jobs if other is not job and _awaits(other)]
     leaf = engine.tree.jobs.get(key)
     if leaf is None:
         _homeless(engine, job, answer)
     else:
         _placed(engine, leaf, answer)
+    answer.notes += awaited
+    if others and answer.owed is False:
+        answer.notes.append(
+            f"{listed(sorted(others))} {'has' if len(others) == 1 else 'have'} evicted tasks whose successors do not "
+            "exist yet: others may borrow what is kept for these, but are not owed it"
+        )
     summarize(answer)
     return answer
 
@@ -74,6 +83,27 @@ def _about(engine: Engine, job: Job) -> WaitReport:
         minimum=spec.min_member if spec is not None else 1,
         holds=say.vector(job.held),
     )
+
+
+def _awaits(job: Job) -> int:
+    """How many successors of evicted tasks that are gone a job expects."""
+    return len(job.succession.awaited) if job.succession is not None else 0
+
+
+def _awaited_successors(engine: Engine, job: Job) -> list[str]:
+    """That the job expects successors of evicted tasks, and for how long they count."""
+    number = _awaits(job)
+    if not number or job.succession is None:
+        return []
+    ends = [one.until if one.until is not None else engine.now + WAIT for one in job.succession.awaited]
+    gone, counts, them = ("is gone and has", "it counts", "it")
+    if number > 1:
+        gone, counts, them = ("are gone and have", "they count", "them")
+    left = seconds(max(ends) - engine.now)
+    return [
+        f"{count(number, 'evicted task')} {gone} not been created again; {counts} for {left} more at most, and others "
+        f"may borrow what the job is entitled to for {them}"
+    ]
 
 
 # ---- jobs that are not in the tree -----------------------------------------------------------------------------

@@ -67,13 +67,14 @@ def update_pipelined(context: SchedulingContext) -> None:
 def start_pipelined(context: SchedulingContext) -> None:
     """Bind the pipelined tasks whose capacity is free now, first come first served."""
     spoken_for: Room = {}  # free, but claimed by earlier tasks, whether they start now or keep waiting
+    coming: Room = {}  # being released, and not claimed by earlier tasks that keep waiting
     ready: dict[Job, list[Task]] = {}
     for task in context.pipelined.tasks:
         assert task.job is not None
         if _has_room(context, task, spoken_for):
             ready.setdefault(task.job, []).append(task)
         else:
-            _keep(context, task, spoken_for)
+            _keep(task, spoken_for, coming)
     for job, tasks in ready.items():
         if _starts_with(context, job, tasks):
             for task in tasks:
@@ -114,19 +115,15 @@ def _start(context: SchedulingContext, task: Task) -> None:
     context.decided.start_pipelined(task, node.name)
 
 
-def _keep(context: SchedulingContext, task: Task, spoken_for: Room) -> None:
-    """Claim free capacity for a task that keeps waiting: what it needs beyond what its own victims will free."""
+def _keep(task: Task, spoken_for: Room, coming: Room) -> None:
+    """Claim free capacity for a task that keeps waiting: what it needs beyond what its node will free for it."""
     node = task.node
     assert node is not None
-    coming: dict[int, int] = {}
-    for name in context.pipelined.awaited.get(task.spec.key, ()):
-        victim = context.state.tasks.get(name)
-        if victim is not None and victim.node is node and victim.status is TaskStatus.RELEASING:
-            for j, amount in victim.shape.items:
-                coming[j] = coming.get(j, 0) + amount
-    here = spoken_for.setdefault(node, {})
+    freed, here = coming.setdefault(node, dict(enumerate(node.releasing))), spoken_for.setdefault(node, {})
     for j, amount in task.shape.items:
-        here[j] = here.get(j, 0) + max(0, amount - coming.get(j, 0))
+        later = min(amount, freed.get(j, 0))
+        freed[j] = freed.get(j, 0) - later
+        here[j] = here.get(j, 0) + amount - later
 
 
 def _has_room(context: SchedulingContext, task: Task, taken: Room) -> bool:

@@ -21,6 +21,7 @@ def drop_unused_shapes(context: SchedulingContext) -> None:
     if len(context.state.shapes) <= context.shape_limit:
         return
     used = {task.shape for task in context.state.tasks.values()}
+    used.update(shape for job in context.state.successions.jobs for shape in job.unreplaced)
     used.update(context.candidates.units.of_shape)  # failed units are remembered for a while
     for kept in (context.state.shapes, context.candidates, context.nodes):
         kept.keep_shapes(used)

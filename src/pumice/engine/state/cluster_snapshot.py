@@ -10,7 +10,17 @@ from dataclasses import dataclass
 
 from pumice.engine.events import Changed
 from pumice.engine.state.cluster_state import ClusterState
+from pumice.engine.state.job import Job
+from pumice.engine.state.succession import was_replaced
 from pumice.model.specs import Described, JobPhase, JobSpec, PodTerm, TaskSpec, TaskStatus
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedSuccessor:
+    """An evicted task that is gone and has no successor, and since when."""
+
+    spec: TaskSpec
+    since: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +31,7 @@ class JobSnapshot:
     spec: JobSpec | None
     phase: JobPhase
     whole: bool = False  # whether the cluster has shown all of its minimum since it last held nothing
+    awaited: tuple[AwaitedSuccessor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +45,7 @@ class TaskSnapshot:
     owed: bool = True
     evicted: bool = False
     cards: tuple[int, ...] = ()
+    replaced: bool = False  # whether it was evicted and has a successor already
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +77,7 @@ def snapshot_cluster(state: ClusterState) -> ClusterSnapshot:
             *hyper_nodes,
             *nodes,
         ),
-        tuple(JobSnapshot(job.key, job.spec, job.phase, job.gang_was_complete) for job in state.jobs.values()),
+        tuple(_job_snapshot(job) for job in state.jobs.values()),
         tuple(
             TaskSnapshot(
                 task.spec,
@@ -75,11 +87,18 @@ def snapshot_cluster(state: ClusterState) -> ClusterSnapshot:
                 task.owed,
                 task.evicted,
                 task.cards,
+                task.job is not None and was_replaced(task.job, task),
             )
             for task in tasks
         ),
         *state.shapes.lessons,
     )
+
+
+def _job_snapshot(job: Job) -> JobSnapshot:
+    awaited = job.succession.awaited if job.succession is not None else ()
+    successors = tuple(AwaitedSuccessor(one.task.spec, one.since) for one in awaited)
+    return JobSnapshot(job.key, job.spec, job.phase, job.gang_was_complete, successors)
 
 
 def restore_objects(state: ClusterState, was: ClusterSnapshot) -> None:
@@ -103,5 +122,10 @@ def restore_tasks(state: ClusterState, was: ClusterSnapshot) -> None:
             evicted=task.evicted,
             cards=task.cards,
         )
+        job_key = task.spec.job
+        if task.replaced and job_key is not None:
+            state.successions.restore_replaced(state.jobs[job_key], task.spec.key)
     for job in was.jobs:
+        if job.awaited:
+            state.expect_again(job.key, ((one.spec, one.since) for one in job.awaited))
         state.jobs[job.key].gang_was_complete = job.whole  # which cannot be derived while it held nothing

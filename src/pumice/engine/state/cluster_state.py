@@ -9,7 +9,7 @@ against a full recount.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from kubebase.resource_vector import Registry
@@ -17,6 +17,7 @@ from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.engine.state.cluster_node import ClusterNode
 from pumice.engine.state.job import Job
 from pumice.engine.state.label_index import LabelIndex
+from pumice.engine.state.succession import Awaited, Successions, eviction_failed, expect_nobody, group_shrank
 from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import Rules, ShapeTable, TaskShape, first_pair, selects
 from pumice.model.hyper_nodes import HyperNode
@@ -75,6 +76,7 @@ class ClusterState:
         self.victims_changed = False  # evictability or preemption policy of some task changed
         self.queues_changed = True
         self.changed_jobs: dict[Job, None] = {}
+        self.successions = Successions()
         self.unexpected_pods: dict[str, None] = {}  # bound, but not by us (see ``overcommitted_nodes``)
         self.nodes_changed = True  # nodes were added, removed or changed
         self.usage_observer: UsageObserver | None = None
@@ -122,6 +124,8 @@ class ClusterState:
                 node, started = task.node, task.started
                 self._leave(task)
                 task.evicted = False
+                if task.job is not None:
+                    eviction_failed(task.job, task)
                 here = self._node(node.name) if node is not None else None  # this task alone may have kept it
                 self._enter(task, task.spec.status, here, started)
 
@@ -180,6 +184,8 @@ class ClusterState:
             job.phase = spec.phase
         if job.spec is not None and job.spec.preemptable is not spec.preemptable:
             self.victims_changed = True
+        if job.spec is not None and group_shrank(job.spec, spec):
+            expect_nobody(job)
         job.spec = spec
         job.show(0)  # if its pods came first, or it needs fewer now
         self.changed_jobs[job] = None
@@ -188,6 +194,7 @@ class ClusterState:
         job = self.jobs.get(key)
         if job is not None:
             job.spec = None
+            expect_nobody(job)
             self._touch_job(job)
 
     def _set_task(self, spec: TaskSpec) -> None:
@@ -228,9 +235,16 @@ class ClusterState:
             self._labels.remove(task)
         self.learn(spec.constraints)
         self.upsert_task(spec, status, node, started, owed=owed, evicted=evicted, cards=cards)
+        self.successions.follow(task, self.tasks[spec.key])
         if spec.placed and status.shown and node is not None and node != was:
             self.unexpected_pods.pop(spec.key, None)
             self.unexpected_pods[spec.key] = None  # the latest arrival goes to the end
+
+    def expect_again(self, key: str, awaited: Iterable[tuple[TaskSpec, int | None]]) -> None:
+        """Restore what successors of evicted tasks a job expects (see ``cluster_snapshot``)."""
+        job = self.jobs[key]
+        tasks = ((Task(spec, self._shape(spec, job), self.task_priority(spec)), since) for spec, since in awaited)
+        self.successions.restore(job, (Awaited(task, since) for task, since in tasks))
 
     def restore_job(self, key: str, spec: JobSpec | None, phase: JobPhase, *, whole: bool = False) -> None:
         """Restore a job from a snapshot (see ``cluster_snapshot``)."""
@@ -290,6 +304,7 @@ class ClusterState:
             del self.tasks[key]
             self.unexpected_pods.pop(key, None)
             self._labels.remove(task)
+            self.successions.follow(task, None)
 
     def _set_node(self, spec: NodeSpec) -> None:
         node = self._node(spec.name)

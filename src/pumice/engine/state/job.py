@@ -30,6 +30,7 @@ from pumice.engine.state.pending_tasks import (
     with_sorted,
     without,
 )
+from pumice.engine.state.succession import Succession, evicted_without_successor
 from pumice.engine.state.task import Task
 from pumice.engine.state.task_shapes import Rules, TaskShape
 from pumice.model.specs import JobPhase, JobSpec, TaskStatus
@@ -58,6 +59,7 @@ class Job:
         "spec",
         "spent",
         "succeeded",
+        "succession",
         "unsorted",
     )
 
@@ -68,6 +70,7 @@ class Job:
         self.rules: Rules = ()  # node rules of plugins: part of the shapes of its tasks
         self.placed = _NO_COUNTS  # tasks that it holds; counts of a single shape are shared and never change
         self.evicted = _NO_COUNTS  # tasks that are releasing because we evicted them; the same
+        self.succession: Succession | None = None  # of its evicted tasks; most jobs have none
         self._pending: Pending = ()
         self._others: tuple[Task, ...] | dict[Task, None] = ()  # the tasks that are not pending
         self.unsorted = False
@@ -133,9 +136,9 @@ class Job:
 
     @property
     def priority(self) -> int | None:
-        """The highest priority of its unfinished tasks; None: it has none."""
+        """The highest priority of its unfinished tasks, else of those that will have successors; None: it has none."""
         if not self.unfinished_tasks:
-            return None
+            return max((task.priority for task in self.unreplaced_tasks()), default=None)
         if self.common_priority is not None:
             return self.common_priority
         pending = self._pending
@@ -165,6 +168,25 @@ class Job:
         for shape, number in self.placed.items():
             counts[shape] = counts.get(shape, 0) + number
         return counts
+
+    @property
+    def unreplaced(self) -> Counts:
+        """Its evicted tasks that have no successor: those that terminate, and those that are gone."""
+        found = self.succession
+        if found is None:
+            return self.evicted
+        counts = dict(self.evicted)
+        for task in self.each_task() if found.replaced else ():
+            if task.evicted and task.key in found.replaced:
+                counts[task.shape] -= 1
+        for one in found.awaited:
+            counts[one.task.shape] = counts.get(one.task.shape, 0) + 1
+        return {shape: number for shape, number in counts.items() if number}
+
+    def unreplaced_tasks(self) -> list[Task]:
+        """The tasks of ``unreplaced``."""
+        leaving = evicted_without_successor(self) if self.evicted else []
+        return leaving if self.succession is None else [*leaving, *(one.task for one in self.succession.awaited)]
 
     @property
     def unfinished_tasks(self) -> int:
@@ -322,9 +344,20 @@ class Job:
                 assert waiting == sorted(waiting, key=by_order, reverse=True), f"{self.key}: out of order"
         assert sum(map(len, self.pending.values())) == self.pending_count
         assert not _NO_COUNTS, "what all jobs share was changed"
+        self._validate_succession()
         for counts in (self.placed, self.evicted):
             for shape, number in counts.items():
                 assert shape.alone(number) == {shape: number}, "what jobs of one shape share was changed"
+
+    def _validate_succession(self) -> None:
+        found = self.succession
+        if found is None:
+            return
+        assert found, f"{self.key}: keeps an empty succession"
+        assert self.spec is not None or not found.awaited, f"{self.key}: expects pods without a PodGroup"
+        leaving = {task.key for task in self.each_task() if task.evicted}
+        assert found.replaced.keys() <= leaving, f"{self.key}: a replaced task does not terminate"
+        assert all(one.task.spec.returns and one.task.shape.ask for one in found.awaited)
 
     def __repr__(self) -> str:
         return f"Job({self.key})"
