@@ -16,7 +16,7 @@ import logging
 import time
 from _blake2 import blake2b  # hashlib would load OpenSSL, 4 MB
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -143,6 +143,10 @@ class _Event:
     written: bool = False
 
 
+async def _nothing_to_wait_for() -> None:
+    pass
+
+
 class EventRecorder:
     """Writes events in the name of one component; ``run`` does the writing until cancelled."""
 
@@ -156,8 +160,10 @@ class EventRecorder:
         waiting: int = WAITING,
         remembered: int = REMEMBERED,
         now: Callable[[], float] = time.time,
+        let_pass: Callable[[], Awaitable[None]] = _nothing_to_wait_for,
     ) -> None:
         self.dropped = 0
+        self._let_pass = let_pass  # waits for what is more important
         self._api = api
         self._component = component
         self._bucket = bucket or TokenBucket(RATE, burst=200)
@@ -221,6 +227,8 @@ class EventRecorder:
 
     async def _write_on(self) -> None:
         while True:
+            await self._some.wait()
+            await self._let_pass()
             async with self._turn:
                 await self._some.wait()
                 await self._bucket.take()

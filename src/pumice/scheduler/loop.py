@@ -42,6 +42,7 @@ from pumice.kube.watch.change_queue import Change, ChangeQueue
 from pumice.kube.watch.informer import Informer
 from pumice.kube.watch.initial_sync import initial_changes
 from pumice.scheduler.binder import WRITE_RATE, Binder
+from pumice.scheduler.binding_queue import BindingQueue
 from pumice.scheduler.cluster_cache import ClusterCache
 from pumice.scheduler.config_watcher import ConfigWatcher
 from pumice.scheduler.enqueue_conditions import EnqueueConditions
@@ -115,8 +116,11 @@ class Scheduler:
         self.cache = ClusterCache(
             self._registry, lambda error: log.warning('Failed to decode an object: error="%s"', error), schedulers
         )
-        self._recorder = EventRecorder(api, "pumice")
-        self.binder = Binder(api, self.cache, self._recorder, self._report_failures, write_rate, self._budgets_count)
+        bindings = BindingQueue()
+        self._recorder = EventRecorder(api, "pumice", let_pass=bindings.let_pass)
+        self.binder = Binder(
+            api, self.cache, self._recorder, self._report_failures, write_rate, self._budgets_count, bindings
+        )
         self._phases = PodGroupStatusUpdater(self.binder)
         self._queues = QueueStatusUpdater(self.binder)
         self._pods = PodConditions(lambda: self.engine, self.binder, self._recorder, self.cache)
