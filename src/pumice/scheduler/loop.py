@@ -60,9 +60,11 @@ GATHER = 0.02
 """Seconds from one cycle to the next in which changes are collected: so many, or twice what a short cycle takes."""
 FIRST_GATHER = 0.002
 """The same after the first change in a quiet time: those that come with it, but no longer."""
-BUSY_GATHER = 0.1
+BUSY_GATHER, BUSIEST_GATHER = 0.1, 0.25
 """Seconds in which changes are collected while decisions wait to be written: a cycle more would only make the line
-longer."""
+longer. The more wait, the longer, but not until all are written."""
+FASTEST_WRITES = 8000
+"""Bindings per second that no API server exceeds."""
 BUSY = 2 * Limits().in_flight
 """Bindings and evictions in flight from which on decisions wait: twice as many as are sent at a time."""
 
@@ -314,7 +316,8 @@ class Scheduler:
 
     def _gather_seconds(self) -> float:
         """How long to collect changes before the next cycle."""
-        if self.binder.in_flight >= BUSY:
-            return BUSY_GATHER
+        waiting = self.binder.in_flight
+        if waiting >= BUSY:
+            return min(max(BUSY_GATHER, waiting / FASTEST_WRITES), BUSIEST_GATHER)
         pause = min(GATHER, 2 * self._cycle_seconds)
         return max(FIRST_GATHER, self._last + pause - time.monotonic())
