@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pumice.engine.decisions import Bind
+from pumice.engine.decisions import Bind, Enqueue
 from pumice.engine.events import BindFailed, Event
 from pumice.kube.client.api_errors import ApiError, UnreachableError
 from pumice.kube.event_recorder import Subject
@@ -152,7 +152,7 @@ def test_a_status_waits_for_the_bindings_before_it_unless_somebody_waits_for_it(
         hands.execute(binds(SENDERS + 2))
         hands.write_podgroup_status("ns/g", {"phase": "Running"})
         hands.write_queue_status("q", {"share": 0.5})
-        hands.execute([module.Enqueue("ns/h")])
+        hands.execute([Enqueue("ns/h")])
         await settle()
         assert api.asked[:1] == ["0"] and set(api.asked[SENDERS:]) == {"h: Inqueue"}
         await api.answer(1)
