@@ -189,11 +189,12 @@ class EventRecorder:
             return
         now = self._now()
         event = self._events.get(topic)
+        if event is not None:
+            self._events.move_to_end(topic)
         if event is None or now - event.last > FORGOTTEN_SECONDS:
             event = self._events[topic] = _Event(self._name(subject, now), now, now)
         event.count += 1
         event.last = now
-        self._events.move_to_end(topic)
         if topic not in self._writing:  # else whoever writes it sees that there is more to say
             self._wait(topic)
         while len(self._events) - len(self._waiting) > self._most_remembered:  # not as many more as could wait
@@ -201,7 +202,7 @@ class EventRecorder:
 
     def _finds_room(self, topic: _Topic) -> bool:
         """Whether an event may join the line; a warning in the place of the oldest that is none."""
-        if topic in self._waiting or topic in self._writing or len(self._waiting) < self._most_waiting:
+        if len(self._waiting) < self._most_waiting or topic in self._waiting or topic in self._writing:
             return True
         if topic.type != "Warning" or not self._normal:
             return False
