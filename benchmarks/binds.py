@@ -3,9 +3,9 @@
 5,000 pods wait on 500 nodes (the workload of ``live``). A bare client binds them and does nothing else: it knows the
 nodes in advance, watches nothing, and keeps a number of requests in flight. Then ``pumice scheduler`` starts with the
 same pods, created again, on the same server: it lists them, decides, watches the result, and writes the status of
-podgroups and queues. Each runs in its own process; its rate is measured from its first binding to its last, by a third
-process. The two alternate, once for each number of requests in flight, and the best rate of each counts, because the
-load of the machine varies.
+podgroups and queues behind its bindings. Its rate limit is out of the way. Each runs in its own process; its rate is
+measured from its first binding to its last, by a third process. The two alternate, once for each number of requests in
+flight, and the best rate of each counts, because the load of the machine varies.
 
 python -m benchmarks.binds KUBECONFIG IN_FLIGHT      the bare client
 """
