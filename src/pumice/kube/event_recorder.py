@@ -16,7 +16,7 @@ import logging
 import time
 from _blake2 import blake2b  # hashlib would load OpenSSL, 4 MB
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -143,6 +143,10 @@ class _Event:
     written: bool = False
 
 
+async def _nothing_to_wait_for() -> None:
+    pass
+
+
 class EventRecorder:
     """Writes events in the name of one component; ``run`` does the writing until cancelled."""
 
@@ -156,8 +160,10 @@ class EventRecorder:
         waiting: int = WAITING,
         remembered: int = REMEMBERED,
         now: Callable[[], float] = time.time,
+        let_pass: Callable[[], Awaitable[None]] = _nothing_to_wait_for,
     ) -> None:
         self.dropped = 0
+        self._let_pass = let_pass  # waits for what is more important
         self._api = api
         self._component = component
         self._bucket = bucket or TokenBucket(RATE, burst=200)
@@ -183,11 +189,12 @@ class EventRecorder:
             return
         now = self._now()
         event = self._events.get(topic)
+        if event is not None:
+            self._events.move_to_end(topic)
         if event is None or now - event.last > FORGOTTEN_SECONDS:
             event = self._events[topic] = _Event(self._name(subject, now), now, now)
         event.count += 1
         event.last = now
-        self._events.move_to_end(topic)
         if topic not in self._writing:  # else whoever writes it sees that there is more to say
             self._wait(topic)
         while len(self._events) - len(self._waiting) > self._most_remembered:  # not as many more as could wait
@@ -195,7 +202,7 @@ class EventRecorder:
 
     def _finds_room(self, topic: _Topic) -> bool:
         """Whether an event may join the line; a warning in the place of the oldest that is none."""
-        if topic in self._waiting or topic in self._writing or len(self._waiting) < self._most_waiting:
+        if len(self._waiting) < self._most_waiting or topic in self._waiting or topic in self._writing:
             return True
         if topic.type != "Warning" or not self._normal:
             return False
@@ -221,6 +228,8 @@ class EventRecorder:
 
     async def _write_on(self) -> None:
         while True:
+            await self._some.wait()
+            await self._let_pass()
             async with self._turn:
                 await self._some.wait()
                 await self._bucket.take()

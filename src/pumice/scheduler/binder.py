@@ -7,6 +7,9 @@ reads the pod again, because the attempt without an answer may have succeeded.
 A pod whose claims have no volumes yet waits until ``VolumeBinder`` has bound them. Its capacity is taken meanwhile, and
 other pods are bound.
 
+Bindings wait in a queue (``binding_queue``), and ``SENDERS`` coroutines send one after the other. A binding whose call
+failed leaves its sender to the next one and is repeated by a task of its own. Status and Events wait behind the queue.
+
 Token buckets limit the rate of calls. Evictions have a bucket of their own, so that queued bindings do not delay an
 eviction that frees capacity.
 """
@@ -26,9 +29,11 @@ from pumice.engine.events import Event
 from pumice.kube.client.api import Api
 from pumice.kube.client.api_errors import ApiError, UnreachableError, retry_after_seconds
 from pumice.kube.client.rate_limit import Backoff, TokenBucket
+from pumice.kube.client.session import Limits
 from pumice.kube.decode.pods import GPU_INDEX, PLACED_BY
 from pumice.kube.event_recorder import EventRecorder, Subject
 from pumice.kube.resources import POD_GROUPS, PODS, QUEUES
+from pumice.scheduler.binding_queue import Binding, BindingQueue
 from pumice.scheduler.cluster_cache import Assumption, ClusterCache
 from pumice.scheduler.queue_conditions import QueueConditions
 from pumice.scheduler.status_writer import LATER, Status, StatusWriter
@@ -42,6 +47,8 @@ T = TypeVar("T")
 MAX_BACKOFFS = 10_000
 WRITE_RATE = 2000
 """Default rate of bindings, and of evictions, per second; also the burst after an idle second."""
+SENDERS = Limits().in_flight
+"""Bindings that are sent at a time."""
 RETRIED_CODES = LATER - {500}
 """Errors after which the same call is retried. An internal error (500) is not among them: it may be permanent."""
 EVICTION_FORBIDDEN = 429
@@ -74,6 +81,7 @@ class Binder:
         report: Callable[[Iterable[Event]], None],
         rate: int = WRITE_RATE,
         budgets_count: Callable[[], bool] = lambda: True,
+        queue: BindingQueue | None = None,
     ) -> None:
         self._budgets_count = budgets_count  # whether disruption budgets hold off evictions
         self._api = api
@@ -81,8 +89,10 @@ class Binder:
         self._cache = cache
         self._recorder = recorder
         self._report = report
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._statuses = StatusWriter(api)
+        self._queue = BindingQueue() if queue is None else queue
+        self._senders = 0  # coroutines that send bindings
+        self._tasks: set[asyncio.Task[None]] = set()  # the senders, evictions, and bindings that wait or are repeated
+        self._statuses = StatusWriter(api, self._queue.hold)
         self._conditions = QueueConditions(api)
         self._volumes = VolumeBinder(api, cache.volumes, self._retry_until_answered)
         self._backoffs: dict[str, Backoff] = {}  # by pod, after a rejected call
@@ -100,18 +110,26 @@ class Binder:
                 case Bind(task, node, cards=cards):
                     assumed = self._cache.assume_bound(task, node)
                     plan = self._cache.volumes.assume(task, node)
-                    self._start(self._bind(task, node, assumed, plan, cards))
+                    self.retried += task in self._backoffs
+                    binding = Binding(task, node, assumed, cards)
+                    if plan is None:
+                        self._queue.add(binding)
+                    else:
+                        self._start(self._bind_with_volumes(binding, plan))
                 case Evict():
                     self._start(self._evict(decision, self._cache.assume_evicted(decision.task)))
                 case Enqueue(job):
                     self._cache.assume_enqueued(job)
-                    self.write_podgroup_status(job, {"phase": "Inqueue"})
+                    self._statuses.write(
+                        POD_GROUPS.name, job, {"phase": "Inqueue"}, self._cache.uid("podgroups", job), urgent=True
+                    )
                 case Condition():
                     self._set_podgroup_condition(decision)
                 case QueueCondition():
                     self._set_queue_condition(decision)
                 case Pipeline():
                     pass  # the task waits; its binding follows
+        self._start_senders()
 
     def _set_queue_condition(self, decision: QueueCondition) -> None:
         subject = Subject(GROUP_VERSION, "Queue", decision.queue)
@@ -128,8 +146,8 @@ class Binder:
 
     @property
     def in_flight(self) -> int:
-        """How many bindings and evictions are in flight, without those that wait for volumes."""
-        return len(self._tasks) - self.waiting_for_volumes
+        """How many bindings and evictions are in flight or wait for their turn, without those that wait for volumes."""
+        return len(self._queue) + len(self._tasks) - self.waiting_for_volumes
 
     def stop_waiting(self) -> None:
         """Before the end: give up pods that wait for volumes. The scheduler that comes next places them again."""
@@ -149,23 +167,46 @@ class Binder:
 
     # ---- pods ---------------------------------------------------------------------------------------------
 
-    async def _bind(
-        self, key: str, node: str, assumed: Assumption, plan: VolumePlan | None, cards: tuple[int, ...] = ()
-    ) -> None:
-        namespace, name = key.split("/")
-        self.retried += key in self._backoffs
-        if plan is not None and not await self._bind_volumes(key, assumed, plan):
-            return
+    def _start_senders(self) -> None:
+        for _ in range(min(SENDERS - self._senders, len(self._queue))):
+            self._senders += 1
+            self._start(self._send_bindings())
+
+    async def _send_bindings(self) -> None:
+        """Send bindings until none waits."""
         try:
-            await self._retry_until_answered(key, lambda: self._call_bind(namespace, name, node, assumed.uid, cards))
+            while (binding := self._queue.take()) is not None:
+                try:
+                    await self._call_bind(binding)
+                    self._note_bound(binding)
+                except Exception as error:  # whatever it was: the others go on
+                    self._start(self._repeat(binding, error))
+        finally:
+            self._senders -= 1
+
+    async def _repeat(self, binding: Binding, failed: Exception) -> None:
+        """After a call that failed: repeat it until the API answers, and find out what has become of the pod."""
+        key, node, assumed = binding.key, binding.node, binding.assumed
+        try:
+            await self._retry_until_answered(key, partial(self._call_bind, binding), failed=failed)
         except Exception as error:  # whatever it was: the engine must not consider the pod bound for ever
-            if not await self._retry_until_answered(key, lambda: self._is_bound_to(namespace, name, node, assumed.uid)):
+            if not await self._retry_until_answered(key, partial(self._is_bound, binding)):
                 await self._report_rejected(key, assumed, f"bind to {node}", error)
                 return
+        self._note_bound(binding)
+
+    def _note_bound(self, binding: Binding) -> None:
         self.bound += 1
+        key = binding.key
         self._backoffs.pop(key, None)
-        subject = Subject("v1", "Pod", name, namespace, assumed.uid)
-        self._recorder.record(subject, "Scheduled", f"Successfully assigned {key} to {node}")
+        namespace, name = key.split("/")
+        subject = Subject("v1", "Pod", name, namespace, binding.assumed.uid)
+        self._recorder.record(subject, "Scheduled", f"Successfully assigned {key} to {binding.node}")
+
+    async def _bind_with_volumes(self, binding: Binding, plan: VolumePlan) -> None:
+        if await self._bind_volumes(binding.key, binding.assumed, plan):
+            self._queue.add(binding)
+            self._start_senders()
 
     async def _bind_volumes(self, key: str, assumed: Assumption, plan: VolumePlan) -> bool:
         """Bind the volumes of a pod. False: the pod is not to be bound, and the engine knows why."""
@@ -181,32 +222,45 @@ class Binder:
         finally:
             self.waiting_for_volumes -= 1
 
-    async def _call_bind(self, namespace: str, name: str, node: str, uid: str, cards: tuple[int, ...]) -> None:
+    async def _call_bind(self, binding: Binding) -> None:
         await self._binds.take()
         annotations = {PLACED_BY: "pumice"}
-        if cards:  # the device plugin of the node serves its pods by the time at which they got their cards
-            annotations |= {GPU_INDEX: ",".join(map(str, cards)), PREDICATE_TIME: str(time.time_ns())}
-        await self._api.bind(namespace, name, node, uid=uid, annotations=annotations)
+        if binding.cards:  # the device plugin of the node serves its pods by the time at which they got their cards
+            annotations |= {GPU_INDEX: ",".join(map(str, binding.cards)), PREDICATE_TIME: str(time.time_ns())}
+        namespace, name = binding.key.split("/")
+        await self._api.bind(namespace, name, binding.node, uid=binding.assumed.uid, annotations=annotations)
 
-    async def _is_bound_to(self, namespace: str, name: str, node: str, uid: str) -> bool:
-        """Whether a pod is bound to this node: an earlier attempt may have succeeded although its answer was lost."""
+    async def _is_bound(self, binding: Binding) -> bool:
+        """Whether a pod is on the node: an earlier attempt may have succeeded although its answer was lost."""
+        namespace, name = binding.key.split("/")
         try:
             pod = await self._api.get(PODS.raw, name, namespace)
         except ApiError as error:
             if error.not_found:
                 return False
             raise UnreachableError(str(error)) from None  # the read failed, so the outcome stays unknown
-        return bool(pod["metadata"]["uid"] == uid and pod["spec"].get("nodeName") == node)
+        return bool(pod["metadata"]["uid"] == binding.assumed.uid and pod["spec"].get("nodeName") == binding.node)
 
     async def _retry_until_answered(
-        self, key: str, ask: Callable[[], Awaitable[T]], retried_codes: Container[int] = RETRIED_CODES
+        self,
+        key: str,
+        ask: Callable[[], Awaitable[T]],
+        retried_codes: Container[int] = RETRIED_CODES,
+        *,
+        failed: Exception | None = None,
     ) -> T:
-        """Call the API until it answers. Without an answer the outcome is unknown, so the same call is repeated."""
+        """Call the API until it answers. Without an answer the outcome is unknown, so the same call is repeated.
+
+        ``failed``: what the first call raised, which somebody else has made.
+        """
         backoff: Backoff | None = None
         while True:
             try:
+                if failed is not None:
+                    raise failed
                 return await ask()
             except (UnreachableError, ApiError) as error:
+                failed = None
                 if isinstance(error, ApiError) and error.code not in retried_codes:
                     raise
                 backoff = backoff or Backoff()

@@ -18,8 +18,9 @@ from kubebase.resource_vector import Registry
 from pumice.engine.events import BindFailed, Changed, Event, EvictFailed, Gone
 from pumice.kube.decode.convert import SCHEDULERS, describe
 from pumice.kube.decode.manifest_errors import ObjectError
+from pumice.kube.decode.pods import bound_task
 from pumice.kube.decode.storage import PodClaim, claims_of
-from pumice.kube.resources import NODES
+from pumice.kube.resources import NODES, PODS
 from pumice.kube.watch.change_queue import Change
 from pumice.model.hyper_nodes import HyperNode
 from pumice.model.specs import (
@@ -78,6 +79,7 @@ class ClusterCache:
         self._refused = refused
         self._schedulers = schedulers  # names of the schedulers whose pods we place
         self._tasks: dict[str, TaskSpec] = {}  # as last seen, by key
+        self._refused_pods: set[str] = set()  # pods that have become what cannot be converted
         self._uids: dict[str, str] = {}  # of pods and podgroups, by resource and key
         self._assumed: dict[str, Assumption] = {}
         self._last_delivered: dict[
@@ -96,6 +98,10 @@ class ClusterCache:
         if change.resource in STORAGE:
             self._note_storage(change)
             return
+        if change.resource == PODS.name and (bound := self._confirmed(change)) is not None:
+            self._last_delivered[change.resource, change.key] = bound
+            yield Changed(bound)
+            return
         kind, described = KINDS[change.resource]
         if change.new is None:
             ungated = self._forget(change)
@@ -107,6 +113,8 @@ class ClusterCache:
             found = describe(kind, change.new, registry=self._registry, schedulers=self._schedulers)
         except ObjectError as error:
             self._refused(error)  # the last valid state stays in force
+            if change.resource == PODS.name:
+                self._refused_pods.add(change.key)
             return
         if isinstance(found, JobSpec):
             self._uids[f"podgroups/{change.key}"] = change.uid
@@ -117,6 +125,7 @@ class ClusterCache:
         if isinstance(found, TaskSpec):
             self._uids[f"pods/{change.key}"] = change.uid
             self._tasks[change.key] = found
+            self._refused_pods.discard(change.key)
             regated = self._gated.follow(change.key, change.new, found)
             has_claims = self._note_claims(change.key, change.new, found)
             found = None if has_claims else self._as_assumed(change.key, change.uid, found)
@@ -128,6 +137,20 @@ class ClusterCache:
             yield from self._deliver(change.resource, change.key, found)
         if regated:
             yield from self._job_events(regated)
+
+    def _confirmed(self, change: Change[Any]) -> TaskSpec | None:
+        """The task that our own binding has made of a pod, if that is all that the change shows; else None."""
+        key, before, after = change.key, change.old, change.new
+        assumed = self._assumed.get(key)
+        if assumed is None or before is None or after is None or key in self._refused_pods or after.spec.volumes:
+            return None
+        if not assumed.node or assumed.node != after.spec.node_name or assumed.uid != change.uid:
+            return None
+        bound = bound_task(self._tasks[key], before, after)
+        if bound is not None:
+            del self._assumed[key]
+            self._tasks[key] = bound
+        return bound
 
     def settled_events(self) -> Iterator[Event]:
         """The events about limits of nodes and pods with claims, after all changes that arrived together."""
@@ -190,6 +213,7 @@ class ClusterCache:
             if self.volumes.has_pod(change.key):
                 self.volumes.drop_pod(change.key)
             self._tasks.pop(change.key, None)
+            self._refused_pods.discard(change.key)
             self._assumed.pop(change.key, None)
             self._uids.pop(f"pods/{change.key}", None)
             return self._gated.forget(change.key)

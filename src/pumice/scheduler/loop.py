@@ -42,6 +42,7 @@ from pumice.kube.watch.change_queue import Change, ChangeQueue
 from pumice.kube.watch.informer import Informer
 from pumice.kube.watch.initial_sync import initial_changes
 from pumice.scheduler.binder import WRITE_RATE, Binder
+from pumice.scheduler.binding_queue import BindingQueue
 from pumice.scheduler.cluster_cache import ClusterCache
 from pumice.scheduler.config_watcher import ConfigWatcher
 from pumice.scheduler.enqueue_conditions import EnqueueConditions
@@ -59,9 +60,13 @@ GATHER = 0.02
 """Seconds from one cycle to the next in which changes are collected: so many, or twice what a short cycle takes."""
 FIRST_GATHER = 0.002
 """The same after the first change in a quiet time: those that come with it, but no longer."""
-BUSY_GATHER = 0.1
+BUSY_GATHER, BUSIEST_GATHER = 0.1, 0.25
 """Seconds in which changes are collected while decisions wait to be written: a cycle more would only make the line
-longer."""
+longer. The more wait, the longer, but not until all are written."""
+READ_GATHER = 0.05
+"""Seconds in which events of a watch gather meanwhile before they are read: half of the shortest such time."""
+FASTEST_WRITES = 8000
+"""Bindings per second that no API server exceeds."""
 BUSY = 2 * Limits().in_flight
 """Bindings and evictions in flight from which on decisions wait: twice as many as are sent at a time."""
 
@@ -115,15 +120,21 @@ class Scheduler:
         self.cache = ClusterCache(
             self._registry, lambda error: log.warning('Failed to decode an object: error="%s"', error), schedulers
         )
-        self._recorder = EventRecorder(api, "pumice")
-        self.binder = Binder(api, self.cache, self._recorder, self._report_failures, write_rate, self._budgets_count)
+        bindings = BindingQueue()
+        self._recorder = EventRecorder(api, "pumice", let_pass=bindings.let_pass)
+        self.binder = Binder(
+            api, self.cache, self._recorder, self._report_failures, write_rate, self._budgets_count, bindings
+        )
         self._phases = PodGroupStatusUpdater(self.binder)
         self._queues = QueueStatusUpdater(self.binder)
         self._pods = PodConditions(lambda: self.engine, self.binder, self._recorder, self.cache)
         self._waiting = EnqueueConditions(lambda: self.engine, self.binder, self._recorder)
         self._schedulers = schedulers
         self._queues.announce(config, schedulers)
-        self._informers: list[Informer[object]] = [Informer(api, resource, self._feed) for resource in WATCHED]  # type: ignore[arg-type]  # each reads its own kind, the feed takes all
+        self._informers: list[Informer[object]] = [
+            Informer(api, resource, self._feed, pause=self._read_pause)  # type: ignore[arg-type]  # each reads its own kind, the feed takes all
+            for resource in WATCHED
+        ]
         self._heard: list[Event] = []
         self._changes: list[Change[Any]] = []  # applied to the engine since the last cycle
         self._told: list[Event] = []  # since the last cycle
@@ -308,9 +319,14 @@ class Scheduler:
         if done:
             await asyncio.sleep(self._gather_seconds())
 
+    def _read_pause(self) -> float:
+        """How long informers let events gather: not at all, unless the next cycle is far."""
+        return READ_GATHER if self.binder.in_flight >= BUSY else 0.0
+
     def _gather_seconds(self) -> float:
         """How long to collect changes before the next cycle."""
-        if self.binder.in_flight >= BUSY:
-            return BUSY_GATHER
+        waiting = self.binder.in_flight
+        if waiting >= BUSY:
+            return min(max(BUSY_GATHER, waiting / FASTEST_WRITES), BUSIEST_GATHER)
         pause = min(GATHER, 2 * self._cycle_seconds)
         return max(FIRST_GATHER, self._last + pause - time.monotonic())

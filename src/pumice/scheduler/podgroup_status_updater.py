@@ -15,6 +15,7 @@ from pumice.engine.decisions import Bind, Decision, Evict
 from pumice.engine.events import BindFailed, Changed, Event, EvictFailed
 from pumice.engine.state.job import Job
 from pumice.kube.decode import api_types
+from pumice.kube.decode.pods import GROUP_NAME
 from pumice.kube.watch.change_queue import Change
 from pumice.model.specs import JobPhase, TaskStatus
 
@@ -44,17 +45,23 @@ class PodGroupStatusUpdater:
             failed = engine.state.tasks.get(event.task) if isinstance(event, BindFailed | EvictFailed) else None
             if failed is not None and failed.job is not None:
                 moved[failed.job.key] = None
+        tasks = engine.state.tasks
         for change in changes:
             if change.resource == "podgroups.scheduling.volcano.sh":
                 self._note(change)
                 moved[change.key] = None
             elif change.resource == "pods":
-                task = engine.state.tasks.get(change.key)
-                if task is not None and task.job is not None:
-                    moved[task.job.key] = None
-                for pod in (change.old, change.new):
-                    if pod is not None and (group := pod.metadata.annotations.get("scheduling.k8s.io/group-name")):
-                        moved[f"{pod.metadata.namespace}/{group}"] = None
+                task = tasks.get(change.key)
+                job = task.job if task is not None else None
+                if job is not None:
+                    moved[job.key] = None
+                old = change.old.metadata.annotations.get(GROUP_NAME) if change.old is not None else None
+                new = change.new.metadata.annotations.get(GROUP_NAME) if change.new is not None else None
+                if job is not None and old == new:
+                    continue  # as nearly always: the pod stays with the job that has its task
+                for group in (old, new):
+                    if group:
+                        moved[f"{change.key.partition('/')[0]}/{group}"] = None
         waiting = Counter(task.job for task in engine.context.pipelined.tasks)
         for key in moved:
             job = engine.state.jobs.get(key)

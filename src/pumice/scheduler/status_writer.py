@@ -6,6 +6,8 @@ rejected because of credentials or load, because no other component would write 
 dropped, and those for a deleted object: its successor of the same name must not get its status.
 
 Counts of podgroups are written twice a second at most, however fast pods end; a changed phase is written at once.
+An urgent status is one that somebody waits for, as the controllers do for the phase Inqueue. The others are held behind
+the bindings that were decided before (``binding_queue``), and merged meanwhile.
 
 Conditions of pods are different: each is meant for one revision of its pod. If the API rejects one, it is dropped: the
 pod has changed, perhaps it is bound by now, and the watch shows what became of it.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 from typing import Any, NamedTuple
@@ -50,20 +53,27 @@ class Precondition(NamedTuple):
 class StatusWriter:
     """Writes the status of podgroups and queues, and the conditions of pods."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, hold: Callable[[asyncio.Event], None] = asyncio.Event.set) -> None:
         self._api = api
+        self._hold = hold  # sets the event as soon as a status may be written that is not urgent
         self._waiting: dict[Place, tuple[Precondition, Status]] = {}
         self._writing: dict[Place, asyncio.Task[None]] = {}
+        self._urgent: set[Place] = set()  # what is not to be held
+        self._held: dict[Place, asyncio.Event] = {}  # objects whose status is held
         self._hurry: dict[Place, asyncio.Event] = {}  # of podgroups whose counts wait
         self._counted: dict[Place, float] = {}  # of podgroups: when they were last written, if not long ago
         self._forget_at = -inf  # when those that were written long ago are forgotten
         self._pods_refused = False  # whether the log says that conditions of pods are rejected
 
-    def write(self, resource: str, key: str, status: Status, uid: str = "", revision: str = "") -> None:
+    def write(
+        self, resource: str, key: str, status: Status, uid: str = "", revision: str = "", *, urgent: bool = False
+    ) -> None:
         """Write fields of an object's status (with a uid or revision: only of that); later values of a field win."""
         place, wanted = (resource, key), Precondition(uid, revision)
         meant, before = self._waiting.get(place, (wanted, {}))
         self._waiting[place] = wanted, {**before, **status} if meant == wanted else status
+        if urgent:
+            self._hasten(place)
         if place not in self._writing:
             self._writing[place] = asyncio.create_task(self._write(place))
         elif not _is_count(place, status) and place in self._hurry:
@@ -72,16 +82,22 @@ class StatusWriter:
     async def done(self) -> None:
         """Wait until everything is written."""
         while self._writing:
-            for hurry in self._hurry.values():
-                hurry.set()
+            for place in self._writing:
+                self._hasten(place)
             await asyncio.wait(set(self._writing.values()))
 
     async def wait_written(self, resource: str, key: str) -> None:
         """Wait until the pending status of an object is written, for at most ``WRITE_TIMEOUT``."""
         if (writing := self._writing.get((resource, key))) is not None:
-            if (hurry := self._hurry.get((resource, key))) is not None:
-                hurry.set()
+            self._hasten((resource, key))
             await asyncio.wait({writing}, timeout=WRITE_TIMEOUT)
+
+    def _hasten(self, place: Place) -> None:
+        """Write the pending status of an object at once."""
+        self._urgent.add(place)
+        for waiting in (self._held, self._hurry):
+            if (over := waiting.get(place)) is not None:
+                over.set()
 
     async def _write(self, place: Place) -> None:
         backoff = Backoff()
@@ -89,6 +105,9 @@ class StatusWriter:
         while (status := self._waiting.get(place)) is not None:
             if _is_count(place, status[1]):
                 await self._gather_counts(place)
+            if place not in self._urgent:
+                await self._let_bindings_pass(place)
+            self._urgent.discard(place)
             waiting = self._waiting.pop(place)
             try:
                 await self._patch(place, *waiting)
@@ -104,7 +123,15 @@ class StatusWriter:
                     warned = True
                 if not (error.not_found or error.code in WRONG):
                     await self._again(place, waiting, backoff, error)
+        self._urgent.discard(place)
         del self._writing[place]  # with no await since the last check, so that no status is missed in between
+
+    async def _let_bindings_pass(self, place: Place) -> None:
+        self._hold(over := asyncio.Event())
+        if not over.is_set():
+            self._held[place] = over
+            await over.wait()
+            del self._held[place]
 
     async def _gather_counts(self, place: Place) -> None:
         """Wait until counts may be written again, unless there is more to write by then."""

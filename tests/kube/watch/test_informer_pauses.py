@@ -97,3 +97,52 @@ def test_watches_that_bring_something_go_on_without_a_list() -> None:
 
     asked, _ = followed(brings, watches=4)
     assert asked == ["list", *["watch", "one"] * 3, "watch"]
+
+
+def test_events_gather_between_two_looks_at_a_watch_and_none_is_lost() -> None:
+    sent, paused = asyncio.Event(), asyncio.Event()
+
+    async def stream() -> AsyncIterator[bytes]:
+        def line(revision: int) -> bytes:
+            about = {"name": f"c{revision}", "resourceVersion": str(revision), "uid": f"u{revision}"}
+            return msgspec.json.encode({"type": "ADDED", "object": {"metadata": about}}) + b"\n"
+
+        yield line(FIRST + 1)
+        await paused.wait()
+        for revision in range(FIRST + 2, FIRST + 6):  # each by itself, while the informer pauses
+            yield line(revision)
+            await asyncio.sleep(0)
+        sent.set()
+        await asyncio.Event().wait()
+
+    async def handle(request: Request) -> Response:
+        if request.path.endswith("/namespaces/kube-system"):
+            return Response(b"{}", 404)
+        if "watch" in request.query:
+            return Response(stream=stream())
+        return Response(msgspec.json.encode({"metadata": {"resourceVersion": str(FIRST)}, "items": []}))
+
+    async def run() -> tuple[list[str], int]:
+        pauses = 0
+
+        def pause() -> float:
+            nonlocal pauses
+            pauses += 1
+            paused.set()
+            return 0.2 if pauses == 1 else 0.0
+
+        feed, keys = ChangeQueue(), list[str]()
+        async with answering(handle) as address, Session(Access(address)) as session:
+            informer = Informer(Api(session), CONFIG_MAPS, feed, pause=pause)
+            task = asyncio.create_task(informer.run())
+            async with asyncio.timeout(20):
+                while len(keys) < 5:
+                    keys += [change.key for change in await feed.wait_and_drain()]
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert sent.is_set()
+        return keys, pauses
+
+    keys, pauses = asyncio.run(run())
+    assert keys == [f"c{revision}" for revision in range(FIRST + 1, FIRST + 6)]
+    assert pauses <= 5  # one for each look, however many events it finds

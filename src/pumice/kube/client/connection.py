@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from math import inf
 
 import httptools
 
@@ -24,16 +25,17 @@ class Answer:
 
     status: int = 0
     reason: str = ""
-    headers: dict[str, str] = field(default_factory=dict)
+    fields: list[tuple[bytes, bytes]] = field(default_factory=list)
+    """The fields of the head as they came. Of most answers nobody looks at them."""
     body: bytes = b""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The fields of the head, by their names in lower case."""
+        return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self.fields}
 
 
 _NO_ANSWER = Answer()
-_NAMES = {
-    name.encode(): name.lower()
-    for name in ("Audit-Id", "Cache-Control", "Content-Length", "Content-Type", "Date", "X-Content-Type-Options")
-}
-"""Names of fields that nearly all answers have, as API servers write them, in lower case."""
 
 
 class Connection(asyncio.Protocol):
@@ -56,6 +58,8 @@ class Connection(asyncio.Protocol):
         self._head_bytes = 0
         self._trouble: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._deadline = inf  # of the answer that is waited for
+        self._alarm: asyncio.TimerHandle | None = None  # one for many requests: nearly all are answered in time
 
     @property
     def is_usable(self) -> bool:
@@ -77,12 +81,14 @@ class Connection(asyncio.Protocol):
     async def ask(self, request: bytes, seconds: float) -> Answer:
         """Send a request, and wait for the whole answer, but not longer than that."""
         self._send(request, streams=False)
-        alarm = self._loop.call_later(seconds, self._fail, TimeoutError("no answer in time"))
+        self._deadline = self._loop.time() + seconds
+        if self._alarm is None or self._alarm.when() > self._deadline:
+            self._set_alarm()
         try:
             while not self._whole:
                 await self._arrival()
         finally:
-            alarm.cancel()
+            self._deadline = inf
         return self._collected()
 
     async def begin(self, request: bytes, silence: float) -> Answer:
@@ -134,6 +140,19 @@ class Connection(asyncio.Protocol):
         self._answer = _NO_ANSWER  # a connection that waits for the next request must not keep a long list in memory
         return answer
 
+    def _set_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._loop.call_at(self._deadline, self._ring)
+
+    def _ring(self) -> None:
+        """The alarm of this request, or of an earlier one that was answered."""
+        self._alarm = None
+        if self._loop.time() >= self._deadline:
+            self._fail(TimeoutError("no answer in time"))
+        elif self._deadline < inf:
+            self._set_alarm()
+
     def _read_on(self) -> None:
         """Read again, if nothing was to be read for a while."""
         if self._paused and self._transport is not None:
@@ -174,6 +193,9 @@ class Connection(asyncio.Protocol):
         elif self._trouble is None:
             self._trouble = exc or EOFError("the answer broke off" if self._headed else "the server hung up")
         self._transport = None
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
         self._wake()
 
     def _fail(self, error: Exception) -> None:
@@ -204,7 +226,7 @@ class Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """A field of the head, or one behind the body, which is ignored."""
         if not self._headed:
-            self._answer.headers[_NAMES.get(name) or name.decode("latin-1").lower()] = value.decode("latin-1")
+            self._answer.fields.append((name, value))
 
     def on_headers_complete(self) -> None:
         """The head is there; the body may follow."""

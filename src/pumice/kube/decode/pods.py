@@ -6,6 +6,8 @@ from collections.abc import Container, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from kubebase.pod_request import pod_request
 from kubebase.resource_vector import Registry, milli_amounts
 from pumice.kube.decode import api_types
@@ -55,6 +57,51 @@ def task(pod: api_types.Pod, namespace: str, created: int, registry: Registry, s
         placed=PLACED_BY in annotations,
         cards=_cards(annotations.get(GPU_INDEX, "")) if spec.node_name else (),
         returns=any(owner.controller for owner in metadata.owner_references),
+    )
+
+
+def bound_task(task: TaskSpec, before: api_types.Pod, after: api_types.Pod) -> TaskSpec | None:
+    """The task that a pod is after Pumice has bound it, from the task that it was before.
+
+    None if more has changed than a binding changes: then the pod is to be converted. This takes a fraction of the time,
+    and every pod is bound.
+    """
+    metadata, spec, status = after.metadata, after.spec, after.status
+    if (
+        PLACED_BY not in metadata.annotations
+        or GPU_INDEX in metadata.annotations
+        or not spec.node_name
+        or before.spec.node_name
+        or spec.scheduling_gates
+        or status.phase != "Pending"
+        or before.status.phase != "Pending"
+        or status.container_statuses
+        or metadata.deletion_timestamp is not None
+        or replace(before.spec, node_name=spec.node_name) != spec
+        or replace(before.metadata, annotations=metadata.annotations) != metadata
+        or {**before.metadata.annotations, PLACED_BY: metadata.annotations[PLACED_BY]} != metadata.annotations
+        or before.status.container_statuses
+    ):
+        return None
+    return TaskSpec(
+        namespace=task.namespace,
+        name=task.name,
+        request=task.request,
+        job=task.job,
+        created=task.created,
+        role=task.role,
+        priority=task.priority,
+        priority_class=task.priority_class,
+        node=spec.node_name,
+        status=TaskStatus.BOUND,
+        started=_started(status),
+        labels=task.labels,
+        constraints=task.constraints,
+        managed=task.managed,
+        preemptable=task.preemptable,
+        preempts=task.preempts,
+        placed=True,
+        returns=task.returns,
     )
 
 

@@ -92,6 +92,7 @@ class Informer(Generic[T]):
         *,
         backoff: Backoff | None = None,
         silence: float = SILENCE_SECONDS,
+        pause: Callable[[], float] = lambda: 0.0,
         unreadable: Callable[[ObjectError], None] = lambda error: log.warning(
             'Failed to decode an object: error="%s"', error
         ),
@@ -107,6 +108,7 @@ class Informer(Generic[T]):
         self._choice = choice
         self._backoff = backoff or Backoff()
         self._silence = silence
+        self._pause = pause  # seconds in which events gather before more are read: to read each as it comes costs more
         self._unreadable = unreadable
         self._name = resource.name
         self._known: dict[str, CachedObject[T]] = {}
@@ -253,6 +255,8 @@ class Informer(Generic[T]):
                 self._empty_watches = 0 if batch else self._empty_watches + 1
                 self.last_error = None  # it is followed, however quiet it is there
                 await self._feed.wait_for_space()
+                if batch and (seconds := self._pause()):
+                    await asyncio.sleep(seconds)
 
     def _apply_event(self, kind: str, raw: Raw) -> None:
         who = _identify(raw)
