@@ -1,4 +1,7 @@
-"""Integer targets depend on what is held: no eviction changes them so that it is taken back (docs/fairness.md, 9.2)."""
+"""Integer targets depend on what is held: no eviction changes them so that it is taken back.
+
+See docs/fairness.md, section 9.2.
+"""
 
 from __future__ import annotations
 
