@@ -48,6 +48,20 @@ def test_gang_takes_the_room_of_a_task_that_may_not_come_back() -> None:
     assert [shell.running(f"ns/{job}") for job in ("large", "gang")] == [1, 3]
 
 
+def test_another_task_of_the_preemptor_makes_way_in_its_queue() -> None:
+    # 4 cpu and 8 of memory, 2 cpu for each job. Once the task of 3 cpu is gone, first is owed the one of 2 cpu behind
+    # it, and second holds one task too many: not the one that it has just got, but the small one. 2 : 2.
+    shell = Shell(taking_engine())
+    shell.node("pool", 4, 8)
+    shell.queue("root/q")
+    shell.job("q", [(3, 2), (2, 1), (0, 2)], name="first")
+    shell.settle()
+    shell.job("q", [(2, 1), (1, 1)], name="second")
+    shell.settle()
+    assert shell.running_tasks("ns/first") == ["ns/first-t-1", "ns/first-t-2"]
+    assert shell.running_tasks("ns/second") == ["ns/second-t-0"]
+
+
 def test_evicted_tasks_stay_in_the_gang_until_they_are_back() -> None:
     # While the tasks of a gang terminate, its entitlement must not move: others would be evicted for the difference.
     shell = Shell(taking_engine(), grace=3)

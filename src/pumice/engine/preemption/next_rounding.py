@@ -78,11 +78,13 @@ def _may_take_back(leaf: JobNode, ask: Items, preemptor: JobNode, unit: Items, c
     """Whether a job may evict what the preemptor has just got, for a task of this request.
 
     Because the preemptor holds more than its integer target, unless it would go whole; or because that improves the
-    split, as for a job that goes whole, and in an exchange.
+    split, as for a job that goes whole, and in an exchange, which takes nothing inside a queue.
     """
-    goes_on = preemptor.job.running > max(1, preemptor.gang)
-    if goes_on and spares(preemptor, unit):
-        return True
+    if preemptor.job.running > max(1, preemptor.gang):
+        if spares(preemptor, unit):
+            return True
+        if leaf.queue is preemptor.queue:
+            return False
     _, ours, theirs = lowest_common_ancestor(leaf, preemptor)
     gain = max((missing(ours, j) - missing(ours, j, -n)) / (capacity[j] or 1) for j, n in ask)
     left = max(missing(theirs, j, n) / (capacity[j] or 1) for j, n in unit)
